@@ -1,0 +1,270 @@
+"""The epoch that all algorithms of this package share: collect, learn, evaluate."""
+
+from __future__ import annotations
+
+import time
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import ray
+from ray.rllib.algorithms.algorithm import Algorithm
+from ray.rllib.core import DEFAULT_MODULE_ID
+from ray.rllib.env.env_runner_group import EnvRunnerGroup
+from ray.rllib.utils.annotations import override
+from ray.rllib.utils.metrics import (
+    ENV_RUNNER_RESULTS,
+    EVALUATION_RESULTS,
+    LEARNER_RESULTS,
+    NUM_ENV_STEPS_SAMPLED_LIFETIME,
+)
+
+from rllib_arrow.algorithms.continual_config import ContinualConfig
+from rllib_arrow.algorithms.runner_calls import RunnerCalls
+from rllib_arrow.evaluation.evaluator import Evaluator
+from rllib_arrow.evaluation.run_directory import RunDirectory
+from rllib_arrow.replay.actor import BatchStream
+from rllib_arrow.replay.journal import start_journaled_replay
+
+SCORES = "scores"
+REPLAY = "replay"
+
+
+class ContinualAlgorithm(Algorithm):
+    """Mixed in before the algorithm whose learner it drives.
+
+    Everything random is derived from the seed and the epoch, and the replay actor
+    keeps a journal, so any part that dies is replaced and asked again.
+    """
+
+    config: ContinualConfig
+
+    @override(Algorithm)
+    def setup(self, config: ContinualConfig) -> None:
+        self.replay = None
+        self._weights: ray.ObjectRef | None = None
+        self._epoch_results: dict[str, Any] = {}
+        self.curriculum = self.config.curriculum_object()
+        super().setup(config)
+        self.run_directory = RunDirectory(self.logdir, getattr(self, "_storage", None))
+        self.run_directory.write_curriculum(
+            self.curriculum.to_json_dict(self.config.frames_per_epoch)
+        )
+        self.evaluator = Evaluator(self)
+        self.replay = start_journaled_replay(
+            self.config.replay_settings(), self.run_directory.local / "replay_journal"
+        )
+
+    # The journey of one epoch.
+
+    @override(Algorithm)
+    def training_step(self) -> None:
+        epoch = self.iteration
+        if epoch >= self.curriculum.total_epochs:
+            raise ValueError(
+                f"The curriculum ends after {self.curriculum.total_epochs} epochs; "
+                "give it more epochs_per_task or cycles to train on."
+            )
+        self._epoch_results = {}
+        if epoch == 0 and self.config.evaluation_interval:
+            self.evaluator.start(epoch)
+        streams = self._collect(epoch)
+        self._store(epoch, streams)
+        self._learn(epoch)
+
+    def _collect(self, epoch: int) -> list[ray.ObjectRef]:
+        """Has every runner play its part of the epoch; frames stay references."""
+        parts = [
+            {"epoch": epoch, "part": part, "weights": self.weights()}
+            for part in range(self.config.num_collectors)
+        ]
+        began = time.perf_counter()
+        if self.config.num_env_runners == 0:
+            streams, info = self.env_runner.sample(**parts[0])
+            results = [(ray.put(streams), info)]
+        else:
+            results = RunnerCalls(
+                self.env_runner_group,
+                self.restore_env_runners,
+                "sample",
+                parts,
+                num_returns=2,
+                timeout_s=self.config.sample_timeout_s,
+            ).results()
+        infos = [info for _, info in results]
+        self._epoch_results |= _summary(infos, time.perf_counter() - began)
+        return [streams for streams, _ in results]
+
+    def _store(self, epoch: int, streams: list[ray.ObjectRef]) -> None:
+        """Hands the epoch to replay, which has it on disk before it answers."""
+        began = time.perf_counter()
+        task = self.curriculum.task_at(epoch)
+        stats = ray.get(self.replay.store.remote(epoch, task, *streams))
+        self._epoch_results[REPLAY] = stats
+        self._epoch_results["store_s"] = time.perf_counter() - began
+
+    def _learn(self, epoch: int) -> None:
+        """Has every learner work through the epoch's minibatches."""
+        began = time.perf_counter()
+        calls = self.learner_group.foreach_learner(
+            partial(_learn_epoch, replay=self.replay, epoch=epoch)
+        )
+        results = [call.get() for call in calls]
+        for error in (r for r in results if isinstance(r, Exception)):
+            raise error
+        self._weights = None
+        means = {k: float(np.mean([r[k] for r in results])) for k in results[0]}
+        self._epoch_results[LEARNER_RESULTS] = {DEFAULT_MODULE_ID: means}
+        self._epoch_results["updates_per_s"] = means["updates_per_s"]
+        self._epoch_results["learn_s"] = time.perf_counter() - began
+
+    def weights(self) -> ray.ObjectRef:
+        """Returns a reference to what a runner needs to act as the policy stands."""
+        if self._weights is None:
+            calls = self.learner_group.foreach_learner(_put_acting_weights)
+            self._weights = next(iter(calls)).get()
+        return self._weights
+
+    # Evaluation: RLlib decides when, the paper's protocol decides how.
+
+    @override(Algorithm)
+    def evaluate(self, parallel_train_future: Any = None) -> dict[str, Any]:
+        """Evaluates all tasks with the policy as it stands, and returns the scores."""
+        self.evaluator.start(self.iteration)
+        return self.evaluator.finish()
+
+    @override(Algorithm)
+    def _run_one_evaluation(self, parallel_train_future: Any = None) -> dict[str, Any]:
+        self.evaluator.start(self.iteration + 1)
+        return {}
+
+    @override(Algorithm)
+    def _run_one_training_iteration_and_evaluation_in_parallel(self) -> tuple:
+        # Evaluation runs on its own runners while the *next* epoch trains, with the
+        # weights it was started with; so the row belongs to the epoch it names.
+        trained, context = self._run_one_training_iteration()
+        return trained, self._run_one_evaluation(), context
+
+    @override(Algorithm)
+    def _compile_iteration_results(self, *, train_results, eval_results) -> dict:
+        results = super()._compile_iteration_results(
+            train_results=train_results, eval_results=eval_results
+        )
+        finished = self.iteration + 1
+        progress = self._progress(finished)
+        last = progress["next_task"] is None
+        if last and self.config.evaluation_interval:
+            self.evaluator.start(finished)
+        if last or not self.config.evaluation_parallel_to_training:
+            self.evaluator.finish()
+        results |= self._epoch_results
+        results["curriculum"] = progress
+        results["frames"] = finished * self.config.frames_per_epoch
+        results[NUM_ENV_STEPS_SAMPLED_LIFETIME] = results["frames"]
+        results["done"] = last
+        if latest := self.evaluator.take_latest():
+            results[EVALUATION_RESULTS] = latest
+        return results
+
+    def _progress(self, finished: int) -> dict[str, Any]:
+        total, task = self.curriculum.total_epochs, self.curriculum.task_at(finished - 1)
+        following = self.curriculum.task_at(finished) if finished < total else None
+        return {
+            "epoch": finished,
+            "total_epochs": total,
+            "task": task,
+            "next_task": following,
+            "switch": following is not None and self.curriculum.is_switch(finished),
+        }
+
+    # Faults and checkpoints.
+
+    @override(Algorithm)
+    def restore_env_runners(self, env_runner_group: EnvRunnerGroup) -> list[int]:
+        """Brings runners that Ray restarted back into work, on the current task."""
+        restored = super().restore_env_runners(env_runner_group)
+        if restored:
+            self._make_on_env_runners_recreated_callbacks(
+                config=self.config,
+                env_runner_group=env_runner_group,
+                restored_env_runner_indices=restored,
+            )
+        return restored
+
+    @override(Algorithm)
+    def get_state(self, components=None, *, not_components=None, **kwargs) -> dict:
+        state = super().get_state(components, not_components=not_components, **kwargs)
+        if self._check_component(SCORES, components, not_components):
+            state[SCORES] = self.evaluator.finished_rows()
+        return state
+
+    @override(Algorithm)
+    def set_state(self, state: dict) -> None:
+        super().set_state(state)
+        self._weights = None
+        if SCORES in state:
+            self.evaluator.set_rows(state[SCORES])
+
+    @override(Algorithm)
+    def save_to_path(self, path=None, **kwargs) -> str:
+        """Saves RLlib's checkpoint, with the replay snapshot in a folder of it."""
+        if path is not None and "://" not in str(path):
+            path = Path(path).resolve().as_posix()
+        path = super().save_to_path(path, **kwargs)
+        ray.get(self.replay.save.remote((Path(path) / REPLAY).as_posix()))
+        return path
+
+    @override(Algorithm)
+    def restore_from_path(self, path, *args, **kwargs) -> None:
+        """Restores a checkpoint; one without replay is good for evaluation only."""
+        if "://" not in str(path):
+            path = Path(path).resolve().as_posix()
+        super().restore_from_path(path, *args, **kwargs)
+        if (Path(path) / REPLAY).is_dir() and kwargs.get("component") is None:
+            ray.get(self.replay.load.remote((Path(path) / REPLAY).as_posix()))
+
+    @override(Algorithm)
+    def cleanup(self) -> None:
+        if self.replay is not None:
+            ray.kill(self.replay)
+            self.replay = None
+        super().cleanup()
+
+
+def _learn_epoch(learner, *, replay, epoch: int) -> dict[str, float]:
+    """Runs on each learner: its share of every minibatch, fetched ahead of need."""
+    config = learner.config
+    stream = BatchStream(
+        replay,
+        epoch=epoch,
+        **config.minibatches()._asdict(),
+        shard=learner._learner_index,
+        num_shards=max(1, config.num_learners),
+        prefetch=config.replay_prefetch,
+    )
+    learned = learner.learn_epoch(epoch, iter(stream))
+    return learned | {"replay_wait_s": stream.waited_s}
+
+
+def _put_acting_weights(learner) -> ray.ObjectRef:
+    module = learner.module[DEFAULT_MODULE_ID]
+    return ray.put(module.get_state(inference_only=True))
+
+
+def _summary(infos: list[dict[str, Any]], seconds: float) -> dict[str, Any]:
+    """Returns what the runners saw, at the places where RLlib users look for it."""
+    returns = [r for info in infos for r in info["episode_returns"]]
+    lengths = [n for info in infos for n in info["episode_lengths"]]
+    frames = sum(info["frames"] for info in infos)
+    seen = {"num_episodes": len(returns), "num_env_steps_sampled": frames}
+    if returns:
+        seen["episode_return_mean"] = float(np.mean(returns))
+        seen["episode_return_max"] = float(np.max(returns))
+        seen["episode_return_min"] = float(np.min(returns))
+        seen["episode_len_mean"] = float(np.mean(lengths))
+    return {
+        ENV_RUNNER_RESULTS: seen,
+        "frames_per_s": frames / seconds,
+        "collect_s": seconds,
+    }

@@ -1,0 +1,376 @@
+"""One epoch of gradient steps: the world model, then actor and critic in dreams."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import torch
+from ray.rllib.core import DEFAULT_MODULE_ID
+from ray.rllib.core.learner.torch.torch_learner import TorchLearner
+from torch import Tensor
+from torch import distributed as dist
+
+from rllib_arrow.algorithms.dv3 import losses
+from rllib_arrow.algorithms.dv3.rl_module import DV3RLModule
+from rllib_arrow.models.distributions import entropy, two_hot_mean
+from rllib_arrow.models.images import images_to_float
+from rllib_arrow.models.rssm import Posterior
+from rllib_arrow.seeding import derive_seed
+
+CHECK_EVERY = 50  # updates between looks at the losses: a look waits for the GPU
+
+
+def batches_per_epoch(config: Any) -> int:
+    """Returns how many minibatches one `learn_epoch` takes."""
+    if config.interleaved:
+        return max(config.world_model_updates, config.actor_critic_updates)
+    return config.world_model_updates + config.actor_critic_updates
+
+
+class DV3Learner(TorchLearner):
+    """Trains a DV3RLModule, alone or in step with other learners.
+
+    RLlib's `update` and its connectors are not used: an epoch is one call, and its
+    batches come straight from replay. Gradients of several learners are averaged in
+    one all-reduce per optimiser step.
+    """
+
+    # Building
+
+    def build(self) -> None:
+        """Builds module and optimisers; see `TorchLearner.build`."""
+        super().build()
+        self.net: DV3RLModule = self.module[DEFAULT_MODULE_ID]
+        if self.config.use_compile:
+            self.net.compile_steps()
+
+    def _make_module(self) -> Any:
+        """Starts the weights from the run's seed, leaving torch's own stream alone."""
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(derive_seed(self.config.seed, "init"))
+            return super()._make_module()
+
+    def configure_optimizers_for_module(
+        self, module_id: str, config: Any = None
+    ) -> None:
+        """Registers Adam for the world model, the actor and the critic."""
+        net = self.module[module_id]
+        world_model = torch.nn.ModuleList(net.world_model_parts())
+        for name, part, lr, eps in (
+            ("world_model", world_model, config.world_model_lr, 1e-8),
+            ("actor", net.actor, config.actor_lr, 1e-5),
+            ("critic", net.critic, config.critic_lr, 1e-5),
+        ):
+            params = list(part.parameters())
+            self.register_optimizer(
+                module_id=module_id,
+                optimizer_name=name,
+                optimizer=torch.optim.Adam(params, lr=lr, eps=eps, fused=True),
+                params=params,
+            )
+
+    def _make_modules_ddp_if_necessary(self) -> None:
+        """Gives all learners rank 0's weights; gradients are averaged in `_descend`."""
+        if _world_size() > 1:
+            for tensor in self.module[DEFAULT_MODULE_ID].state_dict().values():
+                dist.broadcast(tensor, src=0)
+
+    def set_state(self, state: dict[str, Any]) -> None:
+        """Takes over the state, also one older than what this learner has reached."""
+        self._weights_seq_no = 0
+        super().set_state(state)
+
+    def _set_optimizer_state(self, state: dict[str, Any]) -> None:
+        """Copies the moments into the memory layout of their weights.
+
+        RLlib hands over arrays that may be shared and read-only, and a pickled array
+        has lost its channels-last layout, which fused Adam takes for granted.
+        """
+        super()._set_optimizer_state(state)
+        for optimizer in self._named_optimizers.values():
+            for param, moments in optimizer.state.items():
+                for key in ("exp_avg", "exp_avg_sq"):
+                    moments[key] = torch.empty_like(param.data).copy_(moments[key])
+
+    def compute_loss_for_module(self, **kwargs: Any) -> Tensor:
+        """Refuses: a single loss on a single batch is not how this learner learns."""
+        raise NotImplementedError("DV3Learner learns by learn_epoch, not by update.")
+
+    # One epoch
+
+    def learn_epoch(
+        self,
+        epoch: int,
+        batches: Iterator[dict[str, np.ndarray]],
+        on_progress: Callable[[int, int], None] | None = None,
+    ) -> dict[str, float]:
+        """Takes `batches_per_epoch` batches and returns the means of all metrics.
+
+        Args:
+            epoch: names this epoch's random stream, so a resumed run continues it.
+            batches: minibatches as `AugmentedReplay.sample` gives them, this
+                learner's share of the sequences.
+            on_progress: called with (batches done, batches in all).
+
+        Raises:
+            FloatingPointError: when a loss or a gradient norm is not finite.
+        """
+        started = time.perf_counter()
+        seed = derive_seed(self.config.seed, "learner", epoch, _rank())
+        self._generator = torch.Generator(self._device).manual_seed(seed)
+        total, self._replay_wait = batches_per_epoch(self.config), 0.0
+        world_model, actor_critic = Means(epoch), Means(epoch)
+        for done in range(total):
+            batch = self._next_batch(batches, done, total)
+            if self.config.interleaved or done < self.config.world_model_updates:
+                metrics, posterior = self.update_world_model(batch)
+                world_model.add(metrics)
+            else:
+                posterior = self._infer_states(batch)
+            if self.config.interleaved or done >= self.config.world_model_updates:
+                actor_critic.add(self.update_actor_critic(posterior, batch))
+            if on_progress is not None:
+                on_progress(done + 1, total)
+        means = world_model.result() | actor_critic.result()
+        self._weights_seq_no += 1
+        seconds = time.perf_counter() - started
+        return means | {
+            "updates_per_s": (world_model.count + actor_critic.count) / seconds,
+            "learn_s": seconds,
+            "replay_wait_s": self._replay_wait,
+        }
+
+    def _next_batch(
+        self, batches: Iterator[dict[str, np.ndarray]], done: int, total: int
+    ) -> dict[str, Tensor]:
+        """Returns the next batch, time-major, on the learner's device."""
+        started = time.perf_counter()
+        batch = next(batches, None)
+        self._replay_wait += time.perf_counter() - started
+        if batch is None:
+            raise RuntimeError(f"Replay gave {done} batches of the {total} needed.")
+        return {key: self._to_device(value) for key, value in batch.items()}
+
+    def _to_device(self, array: np.ndarray) -> Tensor:
+        tensor = torch.from_numpy(np.ascontiguousarray(array.swapaxes(0, 1)))
+        if self._device.type == "cuda":
+            tensor = tensor.pin_memory()
+        return tensor.to(self._device, non_blocking=True)
+
+    # The world model
+
+    def update_world_model(
+        self, batch: dict[str, Tensor]
+    ) -> tuple[dict[str, Tensor], Posterior]:
+        """Takes one gradient step; returns its metrics and the (detached) states."""
+        net, config = self.net, self.config
+        with self._autocast():
+            images = images_to_float(batch["obs"].flatten(0, 1))
+            posterior = self._posterior(images, batch)
+            prior = net.rssm.predict(posterior.h)
+            states = posterior.states.flatten(0, 1)
+            reconstructed = net.decoder(states)
+            reward_logits = net.reward_head(states)
+            continue_logits = net.continue_head(states).squeeze(-1)
+        dynamics, representation, kl = losses.kl_losses(
+            posterior.probs, prior, config.free_bits
+        )
+        image = losses.image_loss(reconstructed.float(), images)
+        reward = losses.reward_loss(reward_logits, batch["rewards"].flatten())
+        is_terminated = batch["is_terminated"].flatten()
+        goes_on = losses.continue_loss(continue_logits, is_terminated)
+        total = (
+            image
+            + reward
+            + goes_on
+            + config.kl_dynamics_scale * dynamics
+            + config.kl_representation_scale * representation
+        )
+        norm = self._descend("world_model", total)
+        metrics = {
+            "world_model_loss": total,
+            "image_loss": image,
+            "reward_loss": reward,
+            "continue_loss": goes_on,
+            "dynamics_loss": dynamics,
+            "representation_loss": representation,
+            "kl": kl,
+            "posterior_entropy": entropy(posterior.probs.detach()).sum(-1).mean(),
+            "prior_entropy": entropy(prior.detach()).sum(-1).mean(),
+            "world_model_grad_norm": norm,
+        }
+        return metrics, Posterior(*(part.detach() for part in posterior))
+
+    def _posterior(self, images: Tensor, batch: dict[str, Tensor]) -> Posterior:
+        is_first = batch["is_first"]
+        noise = self._uniform(*is_first.shape, self.net.size.latent_groups)
+        return self.net.infer_states(images, batch["actions"], is_first, noise)
+
+    @torch.no_grad()
+    def _infer_states(self, batch: dict[str, Tensor]) -> Posterior:
+        """Runs the world model over a batch without training it."""
+        with self._autocast():
+            return self._posterior(images_to_float(batch["obs"].flatten(0, 1)), batch)
+
+    # Actor and critic
+
+    def update_actor_critic(
+        self, posterior: Posterior, batch: dict[str, Tensor]
+    ) -> dict[str, Tensor]:
+        """Dreams from posterior states; one gradient step for actor and critic each."""
+        net, config = self.net, self.config
+        starts, starts_continue = self._draw_starts(posterior, batch["is_terminated"])
+        noise = self._uniform(config.horizon_H, len(starts), net.size.latent_groups + 1)
+        with self._autocast():
+            dream = net.dream(starts, noise)
+            with torch.no_grad():
+                rewards = net.reward_head.mean(dream.states[1:])
+                continue_logits = net.continue_head(dream.states[1:]).squeeze(-1)
+                slow_values = net.slow_critic.mean(dream.states[:-1])
+            value_logits = net.critic(dream.states)
+        discounts = config.gamma * torch.sigmoid(continue_logits.float())
+        values = two_hot_mean(value_logits.detach())
+        returns = losses.lambda_returns(rewards, discounts, values, config.gae_lambda)
+        weights = losses.dream_weights(discounts, starts_continue)
+        return_range = self._track_return_range(returns)
+        advantages = (returns - values[:-1]) / return_range.clamp(min=1.0)
+        actor, policy_entropy = losses.actor_loss(
+            dream.probs, dream.actions, advantages, weights, config.entropy_scale
+        )
+        critic = losses.critic_loss(
+            value_logits[:-1], returns, slow_values, weights, config.slow_critic_scale
+        )
+        metrics = {
+            "actor_loss": actor,
+            "critic_loss": critic,
+            "policy_entropy": policy_entropy,
+            "return_range": return_range,
+            "dream_return": returns.mean(),
+            "dream_reward": rewards.mean(),
+            "dream_value": values.mean(),
+            "advantage_std": advantages.std(),
+            "actor_grad_norm": self._descend("actor", actor),
+            "critic_grad_norm": self._descend("critic", critic),
+        }
+        self._move_slow_critic()
+        return metrics
+
+    def _draw_starts(
+        self, posterior: Posterior, is_terminated: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        """Returns starting states [N, state_units] and whether they go on, bool [N]."""
+        states, goes_on = posterior.states.flatten(0, 1), ~is_terminated.flatten()
+        wanted = (self.config.dream_starts or 0) // _world_size()
+        if 0 < wanted < len(states):
+            order = torch.randperm(
+                len(states), generator=self._generator, device=self._device
+            )
+            return states[order[:wanted]], goes_on[order[:wanted]]
+        return states, goes_on
+
+    @torch.no_grad()
+    def _track_return_range(self, returns: Tensor) -> Tensor:
+        """Moves the running percentiles; returns the range between them."""
+        gathered = [torch.empty_like(returns) for _ in range(_world_size())]
+        if len(gathered) > 1:
+            dist.all_gather(gathered, returns)
+            returns = torch.cat(gathered)
+        percentiles = torch.quantile(
+            returns.flatten(), returns.new_tensor([0.05, 0.95])
+        )
+        tracked = self.net.return_range
+        tracked.lerp_(percentiles, 1.0 - self.config.return_normalization_decay)
+        return tracked[1] - tracked[0]
+
+    @torch.no_grad()
+    def _move_slow_critic(self) -> None:
+        pairs = zip(
+            self.net.slow_critic.parameters(), self.net.critic.parameters(), strict=True
+        )
+        for slow, fast in pairs:
+            slow.lerp_(fast, 1.0 - self.config.slow_critic_decay)
+
+    # Tools
+
+    def _autocast(self) -> torch.autocast:
+        return torch.autocast(
+            self._device.type, torch.bfloat16, enabled=self.config.mixed_precision
+        )
+
+    def _uniform(self, *shape: int) -> Tensor:
+        return torch.rand(shape, generator=self._generator, device=self._device)
+
+    def _descend(self, name: str, loss: Tensor) -> Tensor:
+        """Takes one optimiser step and returns the gradient's norm before clipping."""
+        optimizer = self.get_optimizer(DEFAULT_MODULE_ID, name)
+        params = optimizer.param_groups[0]["params"]
+        optimizer.zero_grad(set_to_none=True)
+        loss.backward()
+        if _world_size() > 1:
+            _average([param.grad for param in params])
+        limit = getattr(self.config, f"{name}_grad_clip_by_global_norm")
+        norm = torch.nn.utils.clip_grad_norm_(params, limit)
+        optimizer.step()
+        return norm
+
+
+class Means:
+    """Means of an epoch's metrics, looked at only now and then."""
+
+    def __init__(self, epoch: int) -> None:
+        self.epoch = epoch
+        self.count = 0
+        self._names: list[str] = []
+        self._rows: list[Tensor] = []
+        self._sums: np.ndarray | float = 0.0
+
+    def add(self, metrics: dict[str, Tensor]) -> None:
+        """Notes one update's metrics without waiting for their values."""
+        self._names = list(metrics)
+        self._rows.append(torch.stack([value.detach() for value in metrics.values()]))
+        self.count += 1
+        if len(self._rows) == CHECK_EVERY:
+            self._check()
+
+    def result(self) -> dict[str, float]:
+        """Returns the means; empty if there was no update."""
+        if self._rows:
+            self._check()
+        if self.count == 0:
+            return {}
+        means = np.asarray(self._sums) / self.count
+        return dict(zip(self._names, means.tolist(), strict=True))
+
+    def _check(self) -> None:
+        rows = torch.stack(self._rows).double().cpu().numpy()
+        bad = np.argwhere(~np.isfinite(rows))
+        if len(bad):
+            row, column = bad[0]
+            update = self.count - len(rows) + row
+            raise FloatingPointError(
+                f"{self._names[column]} ({rows[row, column]}) is not finite at update "
+                f"{update} of epoch {self.epoch}: lower the learning rate."
+            )
+        self._sums = self._sums + rows.sum(0)
+        self._rows.clear()
+
+
+def _world_size() -> int:
+    return dist.get_world_size() if dist.is_initialized() else 1
+
+
+def _rank() -> int:
+    return dist.get_rank() if dist.is_initialized() else 0
+
+
+def _average(gradients: list[Tensor]) -> None:
+    """Averages gradients over all learners in one message."""
+    flat = torch.cat([gradient.flatten() for gradient in gradients])
+    dist.all_reduce(flat)
+    flat /= _world_size()
+    parts = flat.split([gradient.numel() for gradient in gradients])
+    for gradient, part in zip(gradients, parts, strict=True):
+        gradient.copy_(part.view(gradient.shape))

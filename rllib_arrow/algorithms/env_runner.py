@@ -1,0 +1,289 @@
+"""Plays one task on its vector environments, to collect or to evaluate."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import numpy as np
+import ray
+import torch
+from ray.rllib.core import COMPONENT_RL_MODULE, DEFAULT_MODULE_ID
+from ray.rllib.env import INPUT_ENV_SPACES
+from ray.rllib.env.env_runner import EnvRunner
+from ray.rllib.utils.annotations import override
+from ray.rllib.utils.checkpoints import Checkpointable
+
+from rllib_arrow.curriculum.schedule import Curriculum
+from rllib_arrow.envs.base import Rows, VectorTask
+from rllib_arrow.envs.suites import make_task
+from rllib_arrow.evaluation.protocol import EpisodeScores, play_episodes
+from rllib_arrow.replay.chunk import Chunk
+from rllib_arrow.seeding import derive_rng, derive_seed
+
+TASK = "task"
+Weights = dict[str, Any] | ray.ObjectRef | None
+
+
+class ContinualEnvRunner(EnvRunner, Checkpointable):
+    """An RLlib env runner on the suites' native vector environments.
+
+    Environments, random streams and recurrent state are made anew for each epoch from
+    `(seed, epoch, part)`, so a runner that died can be replaced and asked again,
+    and gives the same data.
+    """
+
+    @override(EnvRunner)
+    def __init__(self, *, config, **kwargs: Any):
+        super().__init__(config=config, **kwargs)
+        self.worker_index = self.worker_index or 0
+        self.curriculum = config.curriculum_object()
+        self.task: str = self.curriculum.task_at(0)
+        self.env: VectorTask | None = None
+        self.module = None
+        self._spaces = _spaces(self.curriculum, config.env_options)
+        self.make_module()
+
+    # Collecting.
+
+    @override(EnvRunner)
+    def sample(
+        self, *, epoch: int, part: int = 0, weights: Weights = None
+    ) -> tuple[list[Chunk], dict[str, Any]]:
+        """Collects one part of an epoch of the current task.
+
+        Returns one stream of rows per environment, rewards scaled for training, and
+        what is worth knowing about them.
+        """
+        self._take(weights)
+        for attempt in range(1 + 3 * bool(self.config.restart_failed_sub_environments)):
+            try:
+                return self._collect(epoch, part, attempt)
+            except Exception as error:
+                self._drop_env()
+                message = f"task {self.task!r}: {type(error).__name__}: {error}"
+                last = RuntimeError(f"Environment failed in epoch {epoch}, {message}")
+                last.__cause__ = error
+        raise last
+
+    def _collect(
+        self, epoch: int, part: int, attempt: int
+    ) -> tuple[list[Chunk], dict[str, Any]]:
+        began = time.perf_counter()
+        env = self.make_env()
+        steps, envs = self.config.rollout_fragment_length, env.num_envs
+        stream = _Recorder(steps, envs, env.observation_space.shape)
+        keys = (epoch, part, attempt)
+        policy = ActingPolicy(
+            self.module, envs, derive_seed(self.config.seed, "act", *keys)
+        )
+        rng = derive_rng(self.config.seed, "explore", *keys)
+        epsilon = self.config.epsilon_at(epoch)
+
+        rows = env.reset(derive_seed(self.config.seed, "env", *keys))
+        for step in range(steps):
+            actions = _explore(policy, rows, epsilon, rng, env.action_space.n)
+            stream.record(step, rows, actions)
+            if step + 1 < steps:
+                rows = env.step(actions)
+        self._drop_env()
+        info = stream.info(time.perf_counter() - began)
+        self.num_env_steps_sampled_lifetime += steps * envs
+        return stream.chunks(env.reward_scale), info
+
+    # Evaluating.
+
+    def evaluate(
+        self, *, task: str, epoch: int, episodes: int, weights: Weights = None
+    ) -> EpisodeScores:
+        """Plays whole episodes of one task with the stochastic policy, raw scores.
+
+        The random streams depend on the task and the epoch, not on the runner, so it
+        does not matter who plays which task.
+        """
+        self._take(weights)
+        envs = min(episodes, self.config.num_envs_per_evaluation)
+        env = make_task(
+            self.curriculum.suite,
+            self.curriculum.spec(task),
+            envs,
+            **self.config.env_options,
+        )
+        keys = (self.config.seed, "evaluate", epoch, task)
+        policy = ActingPolicy(self.module, envs, derive_seed(*keys, "act"))
+        rng = derive_rng(*keys, "explore")
+
+        def act(rows: Rows) -> np.ndarray:
+            # Epoch 0 is evaluated with the random policy, as it is collected with it.
+            if epoch == 0:
+                return rng.integers(env.action_space.n, size=envs)
+            return policy(rows.obs, rows.is_first)
+
+        try:
+            return play_episodes(env, act, episodes, derive_seed(*keys, "env"))
+        finally:
+            env.close()
+
+    def _take(self, weights: Weights) -> None:
+        if isinstance(weights, ray.ObjectRef):
+            weights = ray.get(weights)
+        if weights is not None:
+            self.module.set_state(weights)
+
+    # What RLlib asks of an env runner.
+
+    def set_task(self, task: str) -> None:
+        """Switches to a task of the curriculum; the next epoch is collected on it."""
+        self.curriculum.spec(task)
+        self.task = task
+
+    @override(EnvRunner)
+    def make_env(self) -> VectorTask:
+        self._drop_env()
+        self.env = make_task(
+            self.curriculum.suite,
+            self.curriculum.spec(self.task),
+            self.config.num_envs_per_env_runner,
+            **self.config.env_options,
+        )
+        return self.env
+
+    def _drop_env(self) -> None:
+        if self.env is not None:
+            self.env.close()
+            self.env = None
+
+    @override(EnvRunner)
+    def make_module(self) -> None:
+        spec = self.config.get_rl_module_spec(spaces=self._spaces, inference_only=True)
+        self.module = spec.build()
+
+    @override(EnvRunner)
+    def get_spaces(self) -> dict[str, Any]:
+        return self._spaces
+
+    @override(EnvRunner)
+    def assert_healthy(self) -> None:
+        assert self.module is not None
+
+    @override(EnvRunner)
+    def get_metrics(self) -> dict:
+        return self.metrics.reduce()
+
+    @override(EnvRunner)
+    def stop(self) -> None:
+        self._drop_env()
+
+    @override(Checkpointable)
+    def get_state(self, components=None, *, not_components=None, **kwargs) -> dict:
+        state = {TASK: self.task}
+        if self._check_component(COMPONENT_RL_MODULE, components, not_components):
+            state[COMPONENT_RL_MODULE] = self.module.get_state(inference_only=True)
+        return state
+
+    @override(Checkpointable)
+    def set_state(self, state: dict) -> None:
+        if TASK in state:
+            self.set_task(state[TASK])
+        if COMPONENT_RL_MODULE in state:
+            weights = state[COMPONENT_RL_MODULE]
+            self.module.set_state(weights.get(DEFAULT_MODULE_ID, weights))
+
+    @override(Checkpointable)
+    def get_ctor_args_and_kwargs(self) -> tuple[tuple, dict]:
+        return (), {"config": self.config}
+
+
+class ActingPolicy:
+    """A module together with its recurrent state and its own random stream."""
+
+    def __init__(self, module, num_envs: int, seed: int):
+        self.module = module
+        self.state = module.initial_state(num_envs)
+        self.generator = torch.Generator().manual_seed(seed)
+
+    def __call__(self, obs: np.ndarray, is_first: np.ndarray) -> np.ndarray:
+        actions, self.state = self.module.act(
+            torch.from_numpy(obs),
+            self.state,
+            torch.from_numpy(is_first),
+            self.generator,
+        )
+        return actions.numpy()
+
+
+def _explore(
+    policy: ActingPolicy,
+    rows: Rows,
+    epsilon: float,
+    rng: np.random.Generator,
+    num_actions: int,
+) -> np.ndarray:
+    if epsilon >= 1.0:
+        return rng.integers(num_actions, size=len(rows.is_first))
+    actions = policy(rows.obs, rows.is_first)
+    if epsilon > 0.0:
+        uniform = rng.integers(num_actions, size=len(actions))
+        actions = np.where(rng.random(len(actions)) < epsilon, uniform, actions)
+    return actions
+
+
+class _Recorder:
+    """Rows of all environments, written in place and handed out per environment."""
+
+    def __init__(self, steps: int, envs: int, shape: tuple[int, ...]):
+        self.obs = np.empty((envs, steps, *shape), np.uint8)
+        self.actions = np.empty((envs, steps), np.int64)
+        self.rewards = np.empty((envs, steps), np.float32)
+        self.is_first = np.empty((envs, steps), bool)
+        self.is_terminated = np.empty((envs, steps), bool)
+
+    def record(self, step: int, rows: Rows, actions: np.ndarray) -> None:
+        self.obs[:, step] = rows.obs
+        self.actions[:, step] = actions
+        self.rewards[:, step] = rows.rewards
+        self.is_first[:, step] = rows.is_first
+        self.is_terminated[:, step] = rows.is_terminated
+
+    def chunks(self, reward_scale: float) -> list[Chunk]:
+        """Returns one stream per environment, in the form of a long chunk."""
+        rewards = self.rewards * np.float32(reward_scale)
+        fields = (self.obs, self.actions, rewards, self.is_first, self.is_terminated)
+        return [Chunk(*(field[env] for field in fields)) for env in range(len(rewards))]
+
+    def info(self, seconds: float) -> dict[str, Any]:
+        """Returns returns of the episodes seen from start to end, and the speed."""
+        returns, lengths = [], []
+        for rewards, first in zip(self.rewards, self.is_first, strict=True):
+            starts = np.flatnonzero(first)
+            # The stretch after the last start is cut by the end of the epoch.
+            for begin, end in zip(starts[:-1], starts[1:], strict=True):
+                returns.append(float(rewards[begin:end].sum()))
+                lengths.append(int(end - begin))
+        return {
+            "frames": self.rewards.size,
+            "seconds": seconds,
+            "episode_returns": returns,
+            "episode_lengths": lengths,
+        }
+
+
+def _spaces(curriculum: Curriculum, env_options: dict[str, Any]) -> dict[str, Any]:
+    """Returns the spaces all tasks of the curriculum share, having compared them."""
+    first, *others = curriculum.task_names
+    shared = _task_spaces(curriculum, first, env_options)
+    # Tasks of a suite agree by construction; a user's own have to be asked.
+    for name in filter(curriculum.is_custom, others):
+        spaces = _task_spaces(curriculum, name, env_options)
+        if spaces != shared:
+            raise ValueError(
+                f"Tasks {first!r} and {name!r} cannot share a curriculum: their "
+                f"spaces are {shared} and {spaces}."
+            )
+    return {INPUT_ENV_SPACES: shared, DEFAULT_MODULE_ID: shared}
+
+
+def _task_spaces(curriculum: Curriculum, name: str, env_options: dict) -> tuple:
+    env = make_task(curriculum.suite, curriculum.spec(name), 1, **env_options)
+    env.close()
+    return env.observation_space, env.action_space

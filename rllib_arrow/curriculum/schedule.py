@@ -1,0 +1,201 @@
+"""Which task is on at which epoch: a pure function, so nothing has to be stored."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
+
+from rllib_arrow.envs.options import check_integer, check_known
+from rllib_arrow.envs.suites import CUSTOM, get_suite, task_name
+
+ORDERS = ("default", "reversed")
+_NUMBER_WORDS = ("two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
+
+Task = str | Mapping[str, Any]  # a suite's task, or a user's own (see envs.suites)
+
+
+class Exposure(NamedTuple):
+    """One stretch of training on one task: the epochs (start, end] when finished."""
+
+    task: str
+    cycle: int  # counted from 1
+    start: int
+    end: int
+
+
+@dataclass(frozen=True)
+class Curriculum:
+    """Tasks one after the other, each for its epochs; all of it `cycles` times.
+
+    `tasks` and their epochs stand as the user wrote them; `order` says whether they are
+    trained from first to last or from last to first. `epochs_per_task` is the length of
+    one exposure, the same for all tasks or one number per task.
+    """
+
+    suite: str
+    tasks: tuple[Task, ...]
+    epochs_per_task: int | tuple[int, ...]
+    order: str = "default"
+    cycles: int = 1
+
+    def __post_init__(self) -> None:
+        if not self.tasks:
+            raise ValueError("tasks ([]) must name at least one task.")
+        names = [task_name(self.suite, task) for task in self.tasks]
+        for name in names:
+            if names.count(name) > 1:
+                raise ValueError(f"task {name!r} occurs twice; use cycles to repeat.")
+        check_known("order", [self.order], ORDERS)
+        check_integer("cycles", self.cycles, 1)
+        if isinstance(self.epochs_per_task, int):
+            check_integer("epochs_per_task", self.epochs_per_task, 1)
+            return
+        for epochs in self.epochs_per_task:
+            check_integer("epochs_per_task", epochs, 1)
+        if len(self.epochs_per_task) != len(self.tasks):
+            raise ValueError(
+                f"epochs_per_task ({list(self.epochs_per_task)}) must be one integer, "
+                f"or one for each of the {len(self.tasks)} tasks."
+            )
+
+    @classmethod
+    def from_dict(cls, curriculum: Mapping[str, Any]) -> Curriculum:
+        """Reads `{suite, tasks, order, epochs_per_task, cycles}`, strictly."""
+        if not isinstance(curriculum, Mapping):
+            raise ValueError(f"curriculum ({curriculum!r}) must be a mapping.")
+        keys = ("suite", "tasks", "order", "epochs_per_task", "cycles")
+        check_known("curriculum key", curriculum, keys)
+        for key in ("suite", "epochs_per_task"):
+            if key not in curriculum:
+                raise ValueError(f"curriculum needs the key {key!r}.")
+        suite = curriculum["suite"]
+        tasks = curriculum.get("tasks")
+        if tasks is None:
+            tasks = () if suite == CUSTOM else get_suite(suite).tasks
+        epochs = curriculum["epochs_per_task"]
+        return cls(
+            suite=suite,
+            tasks=_as_tuple("tasks", tasks),
+            epochs_per_task=(
+                _as_tuple("epochs_per_task", epochs)
+                if isinstance(epochs, (list, tuple))
+                else check_integer("epochs_per_task", epochs, 1)
+            ),
+            order=curriculum.get("order", "default"),
+            cycles=curriculum.get("cycles", 1),
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Returns what `from_dict` reads, in types that YAML and JSON can hold."""
+        uneven = not isinstance(self.epochs_per_task, int)
+        return {
+            "suite": self.suite,
+            "tasks": [t if isinstance(t, str) else dict(t) for t in self.tasks],
+            "order": self.order,
+            "epochs_per_task": (
+                list(self.epochs_per_task) if uneven else self.epochs_per_task
+            ),
+            "cycles": self.cycles,
+        }
+
+    def to_json_dict(self, frames_per_epoch: int) -> dict[str, Any]:
+        """Returns the content of a run's curriculum.json.
+
+        Tasks and epochs stand in the order of training; the epochs are a single number
+        where all tasks have the same.
+        """
+        budgets = list(self.epochs_of_tasks)
+        return {
+            "suite": self.suite,
+            "setting": self.setting,
+            "order": self.order,
+            "tasks": list(self.task_names),
+            "epochs_per_task": budgets[0] if len(set(budgets)) == 1 else budgets,
+            "cycles": self.cycles,
+            "frames_per_epoch": frames_per_epoch,
+        }
+
+    @cached_property
+    def task_names(self) -> tuple[str, ...]:
+        """The names of the tasks, in the order of training."""
+        return tuple(self._specs)
+
+    @property
+    def epochs_of_tasks(self) -> tuple[int, ...]:
+        """The epochs of one exposure of each task, in the order of training."""
+        if isinstance(self.epochs_per_task, int):
+            return (self.epochs_per_task,) * len(self.tasks)
+        return self._ordered(self.epochs_per_task)
+
+    def spec(self, name: str) -> Task:
+        """Returns the task of that name in the form that `make_task` takes."""
+        check_known("task", [name], self.task_names)
+        return self._specs[name]
+
+    def is_custom(self, name: str) -> bool:
+        """Whether the task of that name is a user's own."""
+        return not isinstance(self.spec(name), str)
+
+    @property
+    def setting(self) -> str:
+        """The kind of curriculum: single, default, reversed, two_cycle and so on."""
+        if len(self.tasks) == 1:
+            return "single"
+        if self.cycles == 1:
+            return self.order
+        is_small = self.cycles <= len(_NUMBER_WORDS) + 1
+        number = _NUMBER_WORDS[self.cycles - 2] if is_small else self.cycles
+        suffix = "_reversed" if self.order == "reversed" else ""
+        return f"{number}_cycle{suffix}"
+
+    @cached_property
+    def exposures(self) -> tuple[Exposure, ...]:
+        """Every stretch of training, in order."""
+        exposures, start = [], 0
+        for cycle in range(1, self.cycles + 1):
+            for task, epochs in zip(self.task_names, self.epochs_of_tasks, strict=True):
+                exposures.append(Exposure(task, cycle, start, start + epochs))
+                start += epochs
+        return tuple(exposures)
+
+    @property
+    def total_epochs(self) -> int:
+        """How many epochs the whole curriculum takes."""
+        return self.exposures[-1].end
+
+    @property
+    def boundaries(self) -> tuple[int, ...]:
+        """The epochs with which a new exposure begins, the first exposure aside."""
+        return tuple(exposure.start for exposure in self.exposures[1:])
+
+    def exposure_at(self, epoch: int) -> Exposure:
+        """Returns the exposure that the epoch, counted from 0, belongs to."""
+        if not 0 <= epoch < self.total_epochs:
+            last = self.total_epochs - 1
+            raise ValueError(f"epoch ({epoch}) must be in 0..{last}: no task is on.")
+        return self.exposures[bisect_right(self.boundaries, epoch)]
+
+    def task_at(self, epoch: int) -> str:
+        """Returns the task that is trained during the epoch, counted from 0."""
+        return self.exposure_at(epoch).task
+
+    def is_switch(self, epoch: int) -> bool:
+        """Whether the epoch, counted from 0, has another task than the one before."""
+        return epoch > 0 and self.task_at(epoch) != self.task_at(epoch - 1)
+
+    @cached_property
+    def _specs(self) -> dict[str, Task]:
+        ordered = self._ordered(self.tasks)
+        return {task_name(self.suite, task): task for task in ordered}
+
+    def _ordered(self, values: tuple[Any, ...]) -> tuple[Any, ...]:
+        return values[::-1] if self.order == "reversed" else values
+
+
+def _as_tuple(name: str, value: Any) -> tuple[Any, ...]:
+    if not isinstance(value, (list, tuple)):
+        raise ValueError(f"{name} ({value!r}) must be a list.")
+    return tuple(value)

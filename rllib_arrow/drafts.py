@@ -1,0 +1,156 @@
+"""Experiments as text: strict YAML, `extends`, and settings from the command line."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from rllib_arrow.settings import brief, is_space
+
+
+class ExperimentError(ValueError):
+    """A mistake in a file or an option; the message is one line for the user."""
+
+
+@dataclass
+class Draft:
+    """A block as merged so far, and the file or option that each setting came from."""
+
+    file: str
+    name: str
+    block: dict[str, Any]
+    origins: dict[str, str] = field(default_factory=dict)
+
+    def origin_of(self, key: str) -> str:
+        """Returns where the key, or else the nearest of its parents, was set."""
+        while key and key not in self.origins:
+            key = key.rpartition(".")[0]
+        return self.origins.get(key, self.file)
+
+
+class _StrictLoader(yaml.SafeLoader):
+    """Refuses a key that occurs twice, of which YAML would silently keep the last."""
+
+
+def _construct_mapping(loader: _StrictLoader, node: yaml.MappingNode) -> dict:
+    seen = set()
+    for key, _ in node.value:
+        line, tag = key.start_mark.line + 1, key.tag.rpartition(":")[2]
+        if tag not in ("str", "merge"):
+            raise ExperimentError(f"line {line}: key {key.value!r} must be a text")
+        if key.value in seen:
+            raise ExperimentError(f"line {line}: key {key.value!r} occurs twice")
+        seen.add(key.value)
+    loader.flatten_mapping(node)
+    return yaml.SafeLoader.construct_mapping(loader, node, deep=True)
+
+
+_StrictLoader.add_constructor(
+    yaml.resolver.BaseResolver.DEFAULT_MAPPING_TAG, _construct_mapping
+)
+
+
+def parse_yaml(text: str, where: str) -> Any:
+    """Returns the data in the text; `where` names the text in an error."""
+    try:
+        return yaml.load(text, _StrictLoader)  # a SafeLoader: data only, no objects
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        line = f", line {mark.line + 1}" if mark else ""
+        problem = getattr(error, "problem", None) or "unreadable characters"
+        raise ExperimentError(f"{where}{line}: not valid YAML: {problem}") from error
+    except ExperimentError as error:
+        raise ExperimentError(f"{where}, {error}") from error
+    except (ValueError, RecursionError) as error:
+        raise ExperimentError(f"{where}: not valid YAML: {error}") from error
+
+
+def read_draft(file: Path, below: tuple[Path, ...] = ()) -> Draft:
+    """Returns the block in the file, laid over those that it extends."""
+    if file.resolve() in below:
+        chain = " -> ".join(path.name for path in (*below, file))
+        raise ExperimentError(f"{file}: extends itself: {chain}")
+    name, block = _read_block(file)
+    draft = Draft(str(file), name, {})
+    for base in _bases(file, block.pop("extends", [])):
+        parent = read_draft(base, (*below, file.resolve()))
+        _merge(draft.block, parent.block)
+        draft.origins.update(parent.origins)
+    _merge(draft.block, block)
+    _note_origins(draft.origins, block, str(file))
+    return draft
+
+
+def _read_block(file: Path) -> tuple[str, dict[str, Any]]:
+    try:
+        text = file.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise ExperimentError(f"{file}: not a text file in UTF-8") from error
+    except OSError as error:
+        raise ExperimentError(f"{file}: cannot be read: {error.strerror}") from error
+    data = parse_yaml(text, str(file))
+    if not isinstance(data, dict) or len(data) != 1:
+        found = f"{len(data)} names" if isinstance(data, dict) else brief(data)
+        form = "one experiment, name: {run: ..., config: ...}"
+        raise ExperimentError(f"{file}: must hold {form}, but holds {found}")
+    ((name, block),) = data.items()
+    if not isinstance(block, dict):
+        raise ExperimentError(f"{file}: {name} = {brief(block)}: must be a mapping")
+    return name, block
+
+
+def _bases(file: Path, extends: Any) -> list[Path]:
+    names = [extends] if isinstance(extends, str) else extends
+    if not isinstance(names, list) or not all(isinstance(n, str) for n in names):
+        problem = "must be a file name or a list of them"
+        raise ExperimentError(f"{file}: extends = {brief(extends)}: {problem}")
+    bases = [file.parent / name for name in names]
+    for base, name in zip(bases, names, strict=True):
+        if not base.is_file():
+            raise ExperimentError(f"{file}: extends = {name!r}: no such file ({base})")
+    return bases
+
+
+def _merge(below: dict[str, Any], above: dict[str, Any]) -> None:
+    """Lays one mapping over another; a search space is replaced whole."""
+    for key, value in above.items():
+        old = below.get(key)
+        both = isinstance(old, dict) and isinstance(value, dict)
+        if both and not (is_space(old) or is_space(value)):
+            _merge(old, value)
+        else:
+            below[key] = copy.deepcopy(value)
+
+
+def _note_origins(
+    origins: dict[str, str], value: Any, origin: str, key: str = ""
+) -> None:
+    if key:
+        origins[key] = origin
+    if isinstance(value, dict):
+        for name, inner in value.items():
+            _note_origins(origins, inner, origin, f"{key}.{name}" if key else name)
+
+
+def override(draft: Draft, text: str, option: str, blocks: Iterable[str]) -> None:
+    """Lays `key.path=value`, as given with the option, over the draft.
+
+    A path that does not start with one of `blocks` is one of `config`.
+    """
+    path, equals, value = text.partition("=")
+    names = path.strip().split(".")
+    if not equals or not all(names):
+        raise ExperimentError(f"{option} {text!r}: must be KEY=VALUE, as in a.b=3")
+    if names[0] not in blocks:
+        names.insert(0, "config")
+    origin = f"{option} {text}"
+    change: Any = parse_yaml(value, origin)
+    for name in reversed(names):
+        change = {name: change}
+    _merge(draft.block, change)
+    draft.origins[".".join(names)] = origin

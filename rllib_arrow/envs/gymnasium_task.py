@@ -1,0 +1,151 @@
+"""A user's own tasks: any Gymnasium environment that shows images."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+
+from rllib_arrow.envs.base import (
+    Rows,
+    VectorTask,
+    first_rows,
+    image_space,
+    native_seeds,
+)
+from rllib_arrow.envs.options import check_known, check_positive
+
+
+@dataclass(frozen=True)
+class OwnTask:
+    """What a user writes to let an environment of their own join a curriculum.
+
+    An id of the form `module:Name-v0` makes Gymnasium import the module first, so
+    that the environment is registered in every process that needs it.
+    """
+
+    id: str
+    kwargs: Mapping[str, Any] = field(default_factory=dict)
+    reward_scale: float = 1.0
+    name: str = ""  # the id, unless given
+
+    @classmethod
+    def from_dict(cls, entry: Mapping[str, Any]) -> OwnTask:
+        """Reads `{id, kwargs, reward_scale, name}`; only the id is needed."""
+        check_known("task key", entry, ["id", "kwargs", "reward_scale", "name"])
+        for key in ("id", "name"):
+            value = entry.get(key, "" if key == "name" else None)
+            if not isinstance(value, str) or (key in entry and not value):
+                raise ValueError(f"task {key} ({value!r}) must be a non-empty string.")
+        kwargs = entry.get("kwargs", {})
+        if not isinstance(kwargs, Mapping):
+            raise ValueError(f"task kwargs ({kwargs!r}) must be a mapping.")
+        scale = check_positive("task reward_scale", entry.get("reward_scale", 1.0))
+        return cls(entry["id"], dict(kwargs), scale, entry.get("name", entry["id"]))
+
+
+class GymnasiumTask(VectorTask):
+    """Copies of one Gymnasium environment, stepped one after the other.
+
+    What the environments return is checked, because a frame of the wrong shape or a
+    reward that is not a number would otherwise surface only as a failed update.
+    """
+
+    def __init__(self, task: OwnTask, num_envs: int) -> None:
+        self.num_envs = num_envs
+        self.reward_scale = task.reward_scale
+        self._task = task
+        self._envs = [self._make() for _ in range(num_envs)]
+        self._is_fresh = True
+        space, actions = self._envs[0].observation_space, self._envs[0].action_space
+        if not _is_image(space) or not _counts_from_zero(actions):
+            self.close()
+            given = " ".join(f"{space} and {actions}".split())
+            raise ValueError(
+                f"task {task.name!r} must have uint8 images [H, W, 1 or 3] and "
+                f"actions counted from 0, not {given}."
+            )
+        self.observation_space = image_space(space.shape)
+        self.action_space = gym.spaces.Discrete(int(actions.n))
+
+    def _make(self) -> gym.Env:
+        try:
+            return gym.make(
+                self._task.id, disable_env_checker=True, **self._task.kwargs
+            )
+        except Exception as error:
+            reason = " ".join(str(error).split())
+            raise ValueError(
+                f"task {self._task.name!r}: gymnasium.make({self._task.id!r}) failed "
+                f"with {type(error).__name__}: {reason}"
+            ) from error
+
+    def reset(self, seed: int) -> Rows:
+        # A user's environment may carry things from episode to episode; a new one
+        # cannot, so an interrupted run continues as if it had not been.
+        if not self._is_fresh:
+            self.close()
+            self._envs = [self._make() for _ in range(self.num_envs)]
+        self._is_fresh = False
+        seeds = native_seeds(seed, self.num_envs)
+        obs = np.empty((self.num_envs, *self.observation_space.shape), np.uint8)
+        for index, (env, env_seed) in enumerate(zip(self._envs, seeds, strict=True)):
+            obs[index] = self._checked(env.reset(seed=env_seed)[0])
+        rows = first_rows(obs)
+        self._ended = rows.is_last
+        return rows
+
+    def step(self, actions: np.ndarray) -> Rows:
+        is_first = self._ended
+        obs = np.empty((self.num_envs, *self.observation_space.shape), np.uint8)
+        rewards = np.zeros(self.num_envs, np.float32)
+        terminated = np.zeros(self.num_envs, bool)
+        truncated = np.zeros(self.num_envs, bool)
+        for i, (env, action) in enumerate(
+            zip(self._envs, actions.tolist(), strict=True)
+        ):
+            if is_first[i]:
+                obs[i] = self._checked(env.reset()[0])
+                continue
+            frame, reward, terminated[i], truncated[i], _ = env.step(action)
+            obs[i] = self._checked(frame)
+            rewards[i] = self._checked_reward(reward)
+        truncated &= ~terminated
+        self._ended = terminated | truncated
+        return Rows(obs, rewards, is_first, terminated, truncated)
+
+    def close(self) -> None:
+        for env in self._envs:
+            env.close()
+        self._envs = []
+
+    def _checked(self, frame: Any) -> np.ndarray:
+        shape = self.observation_space.shape
+        given = (getattr(frame, "dtype", type(frame).__name__), np.shape(frame))
+        if given != (np.uint8, shape):
+            raise ValueError(
+                f"task {self._task.name!r} returned an observation of type {given[0]} "
+                f"and shape {given[1]}; its space says uint8 and {shape}."
+            )
+        return frame
+
+    def _checked_reward(self, reward: Any) -> float:
+        if not math.isfinite(reward):
+            raise ValueError(
+                f"task {self._task.name!r} returned the reward {reward}; rewards must "
+                "be finite numbers."
+            )
+        return reward
+
+
+def _is_image(space: gym.Space) -> bool:
+    is_box = isinstance(space, gym.spaces.Box) and space.dtype == np.uint8
+    return is_box and len(space.shape) == 3 and space.shape[-1] in (1, 3)
+
+
+def _counts_from_zero(space: gym.Space) -> bool:
+    return isinstance(space, gym.spaces.Discrete) and space.start == 0

@@ -1,0 +1,200 @@
+"""Hands an experiment to Ray Tune, after asking whether the cluster can run it."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import re
+import secrets
+from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import ray
+from pyarrow import fs
+from ray import tune
+
+from rllib_arrow import ALGORITHMS
+from rllib_arrow.drafts import ExperimentError
+from rllib_arrow.experiment import Experiment, sample_seeds
+from rllib_arrow.settings import brief, examples, to_tune
+
+RECORD = "experiment.json"
+
+# Ray's own chatter, none of which a user can act upon.
+QUIET = {
+    "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
+    "RAY_BACKEND_LOG_LEVEL": "error",
+    "RAY_USAGE_STATS_ENABLED": "0",
+    "TUNE_WARN_EXCESSIVE_EXPERIMENT_CHECKPOINT_SYNC_THRESHOLD_S": "0",
+}
+
+
+def connect(debug: bool = False) -> None:
+    """Joins the cluster that RAY_ADDRESS names, or starts one on this machine."""
+    for key, value in ({} if debug else QUIET).items():
+        os.environ.setdefault(key, value)
+    level = logging.INFO if debug else logging.ERROR
+    logging.getLogger("ray").setLevel(level)
+    address = os.environ.get("RAY_ADDRESS")
+    own: dict[str, Any] = {}
+    if not address:
+        # Ray guards a cluster with a token, which it would leave in the home directory
+        # for other processes to find. This cluster is ours alone: so is its token.
+        if not any(key.startswith("RAY_AUTH_") for key in os.environ):
+            os.environ["RAY_AUTH_TOKEN"] = secrets.token_hex(32)
+        own = {"address": "local", "include_dashboard": False}
+    try:
+        ray.init(log_to_driver=debug, logging_level=level, **own)
+    except (ConnectionError, RuntimeError, ValueError) as error:
+        said = " ".join(str(error).split())
+        raise ExperimentError(f"RAY_ADDRESS={address}: no cluster: {said}") from error
+
+
+def cluster_resources() -> dict[str, float]:
+    """Returns what the cluster has, or may grow to if it has an autoscaler."""
+    have = dict(ray.cluster_resources())
+    # Private, but the only way to ask; Ray Train asks in the same way.
+    limits = ray._private.state.state.get_max_resources_from_cluster_config()
+    for kind, limit in (limits or {}).items():
+        have[kind] = max(limit, have.get(kind, 0))
+    return have
+
+
+def place_learners(
+    experiment: Experiment, cluster: Mapping[str, float]
+) -> tuple[dict[str, Any], str]:
+    """Returns the settings with GPUs decided, and a line for the user (or "")."""
+    config = dict(experiment.config)
+    if config.get("num_gpus_per_learner", "auto") != "auto":
+        return config, ""
+    config["num_gpus_per_learner"] = 1 if cluster.get("GPU", 0) >= 1 else 0
+    if config["num_gpus_per_learner"]:
+        return config, ""
+    return config, (
+        "No GPU in the cluster: training on the CPU. MinAtar examples take minutes to "
+        "hours; the paper's Atari and CoinRun runs would take weeks (a day or two on "
+        "an A100)."
+    )
+
+
+def check_resources(
+    experiment: Experiment, config: dict[str, Any], cluster: Mapping[str, float]
+) -> None:
+    """Refuses a request that would wait for ever, naming the settings behind it."""
+    algorithm = ALGORITHMS[experiment.run]
+    for plain in examples(config):
+        request = algorithm.default_resource_request({"env": experiment.env, **plain})
+        for kind, need in request.required_resources.items():
+            have = cluster.get(kind, 0)
+            if need > have:
+                settings = _settings_behind(kind, plain, algorithm.get_default_config())
+                raise ExperimentError(
+                    f"{experiment.file}: {settings} needs {need:g} {kind}s, "
+                    f"the cluster has {have:g}"
+                )
+
+
+def _settings_behind(kind: str, plain: dict[str, Any], default: Any) -> str:
+    per_actor = f"num_{kind.lower()}s_"
+    keys = [key for key in vars(default) if key.startswith(per_actor)]
+    keys += ["num_env_runners", "evaluation_num_env_runners", "num_learners"]
+    told = [f"{key}={plain[key]}" for key in keys if plain.get(key)]
+    return ", ".join(told) or f"run={default.algo_class.__name__}"
+
+
+def location_of(storage: str, name: str) -> str:
+    """Returns where the run lives: an absolute path or the address of a store."""
+    if "://" in storage:
+        return f"{storage.rstrip('/')}/{name}"
+    return str(Path(storage).expanduser().resolve() / name)
+
+
+def make_tuner(
+    experiment: Experiment,
+    config: dict[str, Any],
+    location: str,
+    callbacks: list[tune.Callback],
+) -> tune.Tuner:
+    """Returns a Tuner for a new run at the location."""
+    if tune.Tuner.can_restore(location):
+        raise ExperimentError(
+            f"{location}: holds a run already: continue it with --resume, "
+            "or choose another --name"
+        )
+    _write_record(location, experiment)
+    storage, _, name = location.rpartition("/")
+    seeds = {} if "seed" in config else {"seed": {"grid_search": _seeds(experiment)}}
+    return tune.Tuner(
+        experiment.run,
+        param_space=to_tune({"env": experiment.env, **config, **seeds}),
+        tune_config=tune.TuneConfig(trial_dirname_creator=trial_dirname),
+        run_config=tune.RunConfig(
+            name=name,
+            storage_path=storage,
+            stop=experiment.stop or None,
+            verbose=0,
+            callbacks=callbacks,
+            checkpoint_config=tune.CheckpointConfig(**experiment.checkpoint_config),
+            failure_config=tune.FailureConfig(max_failures=experiment.max_failures),
+        ),
+    )
+
+
+def _seeds(experiment: Experiment) -> list[int]:
+    return sample_seeds(experiment.num_samples)
+
+
+def restore_tuner(experiment: Experiment, location: str) -> tune.Tuner:
+    """Returns a Tuner that goes on with the unfinished and failed trials of a run."""
+    if not tune.Tuner.can_restore(location):
+        raise ExperimentError(f"{location}: holds no run to resume; leave out --resume")
+    now, then = _record_of(experiment), _read_record(location)
+    for key in {**then, **now}:
+        if now.get(key) != then.get(key):
+            raise ExperimentError(
+                f"{experiment.file}: {key} is {brief(now.get(key))}, but the run in "
+                f"{location} was started with {brief(then.get(key))}: resume it with "
+                "the same settings, or start another with --name"
+            )
+    return tune.Tuner.restore(location, trainable=experiment.run, resume_errored=True)
+
+
+def trial_dirname(trial: Any) -> str:
+    """Returns a name that sorts by number and says what the trial varies."""
+    varied = (f"{k.split('/')[-1]}={v}" for k, v in trial.evaluated_params.items())
+    told = re.sub(r"[^\w.=,+-]+", "", ",".join(varied))[:80]
+    return f"{trial.trial_id.rpartition('_')[2]}_{told}"
+
+
+# What a run was started with, so that --resume can tell whether it is the same one.
+
+
+def _record_of(experiment: Experiment) -> dict[str, Any]:
+    told = asdict(experiment)
+    flat = {f"config.{key}": value for key, value in told.pop("config").items()}
+    for key in ("file", "description"):
+        del told[key]
+    # Through JSON, so that both sides of a comparison have the same types.
+    return json.loads(json.dumps({**told, **flat}))
+
+
+def _write_record(location: str, experiment: Experiment) -> None:
+    store, path = fs.FileSystem.from_uri(location)
+    store.create_dir(path, recursive=True)
+    aside = f"{path}/.{RECORD}"
+    with store.open_output_stream(aside) as stream:
+        stream.write(json.dumps(_record_of(experiment), indent=2).encode() + b"\n")
+    store.move(aside, f"{path}/{RECORD}")
+
+
+def _read_record(location: str) -> dict[str, Any]:
+    store, path = fs.FileSystem.from_uri(location)
+    try:
+        with store.open_input_stream(f"{path}/{RECORD}") as stream:
+            return json.loads(stream.read())
+    except (FileNotFoundError, ValueError) as error:
+        said = f"{location}/{RECORD}: missing or damaged, so the run cannot be resumed"
+        raise ExperimentError(said) from error

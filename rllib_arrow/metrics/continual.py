@@ -1,0 +1,248 @@
+"""Continual-learning metrics of one run, in pure NumPy.
+
+Every function takes normalised scores and returns a `Value`: the number and, where
+a reader has to know something about it, notes. A number that is not defined is NaN and
+always carries a note with the reason. On an unfinished run the tasks met so far stand
+for all tasks and the last evaluation stands for the end. `docs/metrics.md` has the
+formulas.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import numpy as np
+
+from rllib_arrow.metrics.curve import Exposure, RunCurve
+
+# Below this a denominator counts as zero; scores are of order one.
+_ZERO = 1e-9
+
+
+class Value(NamedTuple):
+    """A metric's number and what a reader must know about it."""
+
+    value: float
+    notes: tuple[str, ...] = ()
+
+
+class SingleTask(NamedTuple):
+    """The normalised single-task curve a run's forward transfer is measured against."""
+
+    method: str
+    epochs: np.ndarray  # int [E]
+    scores: np.ndarray  # float [E]
+
+
+def undefined(reason: str) -> Value:
+    return Value(float("nan"), (reason,))
+
+
+def forgetting(curve: RunCurve) -> Value:
+    """F: mean over tasks of the score after the first exposure minus the score now.
+
+    The task in training has, by definition, forgotten nothing.
+    """
+    return _forgetting(curve, list(curve.first_exposures().values()), curve.now)
+
+
+def cycle_forgetting(curve: RunCurve, cycle: int) -> Value:
+    """C1-F, C2-F, ...: forgetting within one cycle, against that cycle's end."""
+    exposures = curve.of_cycle(cycle)
+    begun = [e for e in exposures if e.start < curve.now]
+    if not begun:
+        return undefined(f"cycle {cycle} has not begun")
+    return _forgetting(curve, begun, min(exposures[-1].end, curve.now))
+
+
+def _forgetting(curve: RunCurve, exposures: list[Exposure], end: int) -> Value:
+    final = curve.at(end)
+    learned = [curve.at(min(e.end, end))[e.task] for e in exposures]
+    drops = [score - final[e.task] for score, e in zip(learned, exposures, strict=True)]
+    notes = [
+        f"{curve.tasks[e.task]} was not above random after its training: "
+        "little could be forgotten"
+        for score, e in zip(learned, exposures, strict=True)
+        if score <= 0 and e.end <= end
+    ]
+    return _mean(drops, notes + _unseen(curve, exposures))
+
+
+def forward_transfer(
+    curve: RunCurve, single: Mapping[str, SingleTask], cycle: int = 1
+) -> Value:
+    """FT: mean over tasks of (S - S_single) / S_single.
+
+    S is the mean score over the task's exposure, S_single that of the single-task curve
+    over as many epochs from its start. Only exposures that have ended count.
+    """
+    ended = [e for e in curve.of_cycle(cycle) if e.end <= curve.now]
+    if not ended:
+        return undefined(f"no exposure of cycle {cycle} has ended")
+    if not single:
+        return undefined("needs single-task runs (--baselines)")
+    terms, notes = [], []
+    for exposure in ended:
+        task = curve.tasks[exposure.task]
+        term, note = _transfer(curve, exposure, single.get(task))
+        terms.append(term)
+        notes += [f"{task}: {note}"] if note else []
+        if task in single and single[task].method != curve.method:
+            notes.append(f"compared with {single[task].method}'s single-task runs")
+    return _mean(terms, notes)
+
+
+def _transfer(
+    curve: RunCurve, exposure: Exposure, single: SingleTask | None
+) -> tuple[float, str]:
+    """One task's forward transfer and a note; NaN where it is not defined."""
+    if single is None:
+        return np.nan, "left out, no single-task run"
+    ours = curve.within(exposure.start, exposure.end)[:, exposure.task]
+    window = (single.epochs > 0) & (single.epochs <= exposure.length)
+    if len(ours) == 0 or not window.any():
+        return np.nan, "left out, no evaluation within its exposure"
+    s_single = float(single.scores[window].mean())
+    if abs(s_single) < _ZERO:
+        return np.nan, "left out, its single-task curve averages zero"
+    note = ""
+    if s_single < 0:
+        note = "its single-task curve is below random, which turns the sign"
+    elif single.epochs[-1] < exposure.length:
+        note = f"its single-task run has only {single.epochs[-1]} epochs"
+    return (float(ours.mean()) - s_single) / s_single, note
+
+
+def average_accuracy(curve: RunCurve) -> Value:
+    """ACC: mean score now over the tasks met so far (all of them at the end)."""
+    return Value(float(np.mean(curve.at(curve.now)[list(curve.first_exposures())])))
+
+
+def min_accuracy(curve: RunCurve) -> Value:
+    """min-ACC: mean over earlier tasks of the lowest score since their first exposure.
+
+    Earlier tasks are those met so far except the one in training.
+    """
+    current = curve.begun()[-1].task
+    earlier = [e for task, e in curve.first_exposures().items() if task != current]
+    if not earlier:
+        return undefined("needs a second task")
+    lows = [curve.within(e.end, curve.now)[:, e.task].min() for e in earlier]
+    return Value(float(np.mean(lows)))
+
+
+def worst_case_accuracy(curve: RunCurve) -> Value:
+    """WC-ACC: the task in training with weight 1/k, min-ACC with weight 1 - 1/k.
+
+    k is the number of tasks met so far.
+    """
+    k = len(curve.first_exposures())
+    current = float(curve.at(curve.now)[curve.begun()[-1].task])
+    lows = min_accuracy(curve).value if k > 1 else 0.0
+    return Value(current / k + (1 - 1 / k) * lows)
+
+
+def worst_case_series(curve: RunCurve) -> np.ndarray:
+    """WC-ACC at every evaluation, each knowing only what came before: float [E]."""
+    return np.array([worst_case_accuracy(curve.until(e)).value for e in curve.epochs])
+
+
+def max_forgetting(curve: RunCurve) -> Value:
+    """Max-F: mean over tasks of the score after the first exposure minus the score
+    just before the second one.
+
+    "Just before" is the last evaluation strictly before the second exposure begins.
+    """
+    pairs = [p for p in _exposure_pairs(curve) if p[1].start < curve.now]
+    if not pairs:
+        return undefined("no task has come up a second time")
+    drops = [
+        curve.at(first.end)[first.task] - curve.just_before(second.start)[first.task]
+        for first, second in pairs
+    ]
+    return _mean(drops, [])
+
+
+def recovery(curve: RunCurve) -> Value:
+    """Recovery: mean over tasks of the score after the second exposure divided by the
+    score after the first."""
+    pairs = [p for p in _exposure_pairs(curve) if p[1].end <= curve.now]
+    if not pairs:
+        return undefined("no second exposure has ended")
+    ratios, notes = [], []
+    for first, second in pairs:
+        before = curve.at(first.end)[first.task]
+        task = curve.tasks[first.task]
+        if abs(before) < _ZERO:
+            notes.append(f"{task} left out, its score after cycle 1 was zero")
+            ratios.append(np.nan)
+            continue
+        if before < 0:
+            notes.append(f"{task} was below random after cycle 1: its ratio misleads")
+        ratios.append(curve.at(second.end)[first.task] / before)
+    return _mean(ratios, notes)
+
+
+def _exposure_pairs(curve: RunCurve) -> list[tuple[Exposure, Exposure]]:
+    """Each task's first and second exposure."""
+    first = {e.task: e for e in reversed(curve.of_cycle(1))}
+    return [(first[e.task], e) for e in curve.of_cycle(2) if e.task in first]
+
+
+def continual_metrics(
+    curve: RunCurve, single: Mapping[str, SingleTask] | None = None
+) -> dict[str, Value]:
+    """All metrics of one run, by the names the report's files use.
+
+    The metrics of single cycles are present when the curriculum has more than one.
+    """
+    single = single or {}
+    metrics = {
+        "F": forgetting(curve),
+        "FT": forward_transfer(curve, single),
+        "ACC": average_accuracy(curve),
+        "min_ACC": min_accuracy(curve),
+        "WC_ACC": worst_case_accuracy(curve),
+    }
+    if curve.cycles > 1:
+        metrics["Max_F"] = max_forgetting(curve)
+        metrics["Recovery"] = recovery(curve)
+        for cycle in range(1, curve.cycles + 1):
+            metrics[f"C{cycle}_F"] = cycle_forgetting(curve, cycle)
+            metrics[f"C{cycle}_FT"] = forward_transfer(curve, single, cycle)
+    return metrics
+
+
+def running_metrics(curve: RunCurve) -> dict[str, float]:
+    """ACC, F, WC_ACC and, from the second task on, min_ACC as of the last evaluation.
+
+    Meant to be called while training; what is not defined yet is not in the dict.
+    """
+    values = {
+        "ACC": average_accuracy(curve).value,
+        "F": forgetting(curve).value,
+        "WC_ACC": worst_case_accuracy(curve).value,
+        "min_ACC": min_accuracy(curve).value,
+    }
+    return {name: value for name, value in values.items() if np.isfinite(value)}
+
+
+def _unseen(curve: RunCurve, exposures: list[Exposure]) -> list[str]:
+    """Tells of exposures without an evaluation: their end is not on the grid."""
+    return [
+        f"{curve.tasks[e.task]} was not evaluated during its exposure; "
+        "the evaluation before it stands in"
+        for e in exposures
+        if curve.epochs[0] <= e.end <= curve.now
+        and len(curve.within(e.start, e.end)) == 0
+    ]
+
+
+def _mean(terms: list[float], notes: list[str]) -> Value:
+    """The mean of the defined terms; never drops a term without a note."""
+    defined = [term for term in terms if np.isfinite(term)]
+    if len(defined) < len(terms) and not any("left out" in note for note in notes):
+        notes = [*notes, "a task is left out, the run has no evaluation that early"]
+    value = float(np.mean(defined)) if defined else float("nan")
+    return Value(value, tuple(dict.fromkeys(notes)))

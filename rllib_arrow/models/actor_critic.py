@@ -1,0 +1,33 @@
+"""The actor and the critic: heads on the model state [h, z]."""
+
+from __future__ import annotations
+
+from torch import Tensor
+
+from rllib_arrow.models.distributions import BINS, two_hot_mean, unimix_probs
+from rllib_arrow.models.layers import MLP
+from rllib_arrow.models.size import ModelSize
+
+
+class Actor(MLP):
+    """A stochastic policy over discrete actions, with 1 % of uniform mixed in."""
+
+    def __init__(self, size: ModelSize, num_actions: int) -> None:
+        super().__init__(size.state_units, size.mlp_units, size.mlp_layers, num_actions)
+
+    def forward(self, states: Tensor) -> Tensor:
+        """Takes [..., state_units], returns probabilities [..., num_actions]."""
+        return unimix_probs(super().forward(states))
+
+
+class TwoHotHead(MLP):
+    """Two-hot logits of a number; starts by saying zero everywhere."""
+
+    def __init__(self, size: ModelSize) -> None:
+        super().__init__(
+            size.state_units, size.mlp_units, size.mlp_layers, BINS, zero_output=True
+        )
+
+    def mean(self, states: Tensor) -> Tensor:
+        """Takes [..., state_units], returns the numbers [...]."""
+        return two_hot_mean(self(states))

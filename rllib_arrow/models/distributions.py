@@ -1,0 +1,104 @@
+"""Categorical and two-hot distributions as plain tensors.
+
+Objects of torch.distributions cost more than the arithmetic of a small model, so
+distributions are probabilities here, and a draw is a function of uniform noise that
+the caller makes. A function of its arguments alone is also easy to test.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+UNIMIX = 0.01
+BINS = 255
+SYMLOG_LIMIT = 20.0
+
+
+def symlog(x: Tensor) -> Tensor:
+    """Returns sign(x) log(1 + |x|)."""
+    return torch.sign(x) * torch.log1p(torch.abs(x))
+
+
+def symexp(x: Tensor) -> Tensor:
+    """Undoes symlog."""
+    return torch.sign(x) * torch.expm1(torch.abs(x))
+
+
+def unimix_probs(logits: Tensor) -> Tensor:
+    """Returns softmax probabilities mixed with 1 % of the uniform distribution."""
+    floor = UNIMIX / logits.shape[-1]
+    return torch.softmax(logits.float(), dim=-1) * (1.0 - UNIMIX) + floor
+
+
+class _StraightThrough(torch.autograd.Function):
+    """One-hot draws whose gradient is passed on to the probabilities unchanged."""
+
+    @staticmethod
+    def forward(probs: Tensor, uniform: Tensor) -> Tensor:
+        cumulative = probs.cumsum(-1)
+        # Scaled by the sum, the noise stays strictly below it whatever the rounding.
+        reached = cumulative > uniform.unsqueeze(-1) * cumulative[..., -1:]
+        drawn = reached.to(probs.dtype)
+        drawn[..., 1:] -= drawn[..., :-1].clone()
+        return drawn
+
+    @staticmethod
+    def setup_context(ctx, inputs, output) -> None:
+        pass
+
+    @staticmethod
+    def backward(ctx, gradient: Tensor) -> tuple[Tensor, None]:
+        return gradient, None
+
+
+def sample_one_hot(probs: Tensor, uniform: Tensor) -> Tensor:
+    """Draws one-hot vectors by inverting the cumulative distribution.
+
+    Args:
+        probs: [..., classes].
+        uniform: noise in [0, 1), [...]. One number per draw: noise per class
+            (Gumbel) takes longer to make than everything else in a dream.
+
+    Returns:
+        [..., classes]; the gradient is the identity on `probs` (straight-through).
+    """
+    return _StraightThrough.apply(probs, uniform)
+
+
+def entropy(probs: Tensor) -> Tensor:
+    """Returns the entropy in nats over the last axis."""
+    return -(probs * probs.log()).sum(-1)
+
+
+def kl_divergence(p: Tensor, q: Tensor) -> Tensor:
+    """Returns KL(p || q) in nats over the last axis."""
+    return (p * (p.log() - q.log())).sum(-1)
+
+
+def two_hot_bins(device: torch.device | None = None) -> Tensor:
+    """Returns the bin centres, evenly spaced in symlog space."""
+    return torch.linspace(-SYMLOG_LIMIT, SYMLOG_LIMIT, BINS, device=device)
+
+
+def two_hot_mean(logits: Tensor) -> Tensor:
+    """Returns the value that two-hot logits [..., BINS] stand for, as [...]."""
+    probs = torch.softmax(logits.float(), dim=-1)
+    return symexp(probs @ two_hot_bins(logits.device))
+
+
+def two_hot_loss(log_probs: Tensor, values: Tensor) -> Tensor:
+    """Returns the cross-entropy of log-probabilities [..., BINS] with values [...].
+
+    A value's weight is shared by the two bins around its symlog. Values beyond the
+    last bins count as the last bins.
+    """
+    step = 2.0 * SYMLOG_LIMIT / (BINS - 1)
+    position = (symlog(values) + SYMLOG_LIMIT) / step
+    position = position.clamp(0.0, BINS - 1.0)
+    lower = position.floor().clamp(max=BINS - 2.0)
+    upper_share = position - lower
+    index = lower.long().unsqueeze(-1)
+    at_lower = log_probs.gather(-1, index).squeeze(-1)
+    at_upper = log_probs.gather(-1, index + 1).squeeze(-1)
+    return -torch.lerp(at_lower, at_upper, upper_share)

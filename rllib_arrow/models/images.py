@@ -1,0 +1,90 @@
+"""Images to vectors and back."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from rllib_arrow.models.layers import NormSiLU, initialise
+
+SMALLEST = 4  # the side of the image where the encoder stops and the decoder starts
+
+
+def images_to_float(obs: Tensor) -> Tensor:
+    """Turns uint8 [N, H, W, C] into float [N, C, H, W] around zero, channels last.
+
+    The memory stays where it is: NHWC is what channels-last convolutions want.
+    """
+    return (obs.float() / 255.0 - 0.5).permute(0, 3, 1, 2)
+
+
+def images_to_uint8(images: Tensor) -> Tensor:
+    """Turns float [N, C, H, W] around zero into uint8 [N, H, W, C]."""
+    pixels = (images.float().permute(0, 2, 3, 1) + 0.5) * 255.0
+    return pixels.round().clamp(0, 255).to(torch.uint8)
+
+
+def channel_plan(image_shape: tuple[int, int, int], depth: int) -> list[int]:
+    """Returns the channel counts from the image down to 4 x 4.
+
+    Raises:
+        ValueError: if the image is not square with a power of two of at least 16.
+    """
+    height, width, channels = image_shape
+    if height != width or height < 16 or height & (height - 1):
+        raise ValueError(
+            f"Image shape {tuple(image_shape)} must be square with a side that is a "
+            "power of two of at least 16 (H, W, C)."
+        )
+    layers = (height // SMALLEST).bit_length() - 1
+    return [channels] + [depth * 2**i for i in range(layers)]
+
+
+class ChannelNormSiLU(NormSiLU):
+    """LayerNorm over the channels of [N, C, H, W] at each pixel, then SiLU."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return super().forward(x.permute(0, 2, 3, 1)).permute(0, 3, 1, 2)
+
+
+class Encoder(nn.Module):
+    """Stride-2 convolutions of doubling depth down to 4 x 4, flattened."""
+
+    def __init__(self, image_shape: tuple[int, int, int], depth: int) -> None:
+        super().__init__()
+        plan = channel_plan(image_shape, depth)
+        self.layers = nn.Sequential()
+        for inputs, outputs in zip(plan, plan[1:], strict=False):
+            self.layers.append(nn.Conv2d(inputs, outputs, 4, 2, 1, bias=False))
+            self.layers.append(ChannelNormSiLU(outputs))
+        self.units = SMALLEST * SMALLEST * plan[-1]
+        initialise(self)
+        self.to(memory_format=torch.channels_last)
+
+    def forward(self, images: Tensor) -> Tensor:
+        """Takes float [N, C, H, W], returns [N, units]."""
+        return self.layers(images).permute(0, 2, 3, 1).flatten(1)
+
+
+class Decoder(nn.Module):
+    """The encoder turned round: a linear layer to 4 x 4, then transposed layers."""
+
+    def __init__(
+        self, inputs: int, image_shape: tuple[int, int, int], depth: int
+    ) -> None:
+        super().__init__()
+        plan = channel_plan(image_shape, depth)[::-1]
+        self.linear = nn.Linear(inputs, SMALLEST * SMALLEST * plan[0], bias=False)
+        self.norm = ChannelNormSiLU(plan[0])
+        self.layers = nn.Sequential()
+        for inner, outer in zip(plan, plan[1:-1], strict=False):
+            self.layers.append(nn.ConvTranspose2d(inner, outer, 4, 2, 1, bias=False))
+            self.layers.append(ChannelNormSiLU(outer))
+        self.layers.append(nn.ConvTranspose2d(plan[-2], plan[-1], 4, 2, 1))
+        initialise(self)
+        self.to(memory_format=torch.channels_last)
+
+    def forward(self, states: Tensor) -> Tensor:
+        """Takes [N, inputs], returns float [N, C, H, W]."""
+        x = self.linear(states).unflatten(1, (SMALLEST, SMALLEST, -1))
+        return self.layers(self.norm(x.permute(0, 3, 1, 2)))

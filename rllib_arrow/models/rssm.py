@@ -1,0 +1,124 @@
+"""The recurrent state-space model: h is deterministic, z categorical.
+
+    h[t] = GRU(h[t-1], z[t-1], a[t-1])       z[t] ~ posterior(h[t], obs[t])
+                                             z[t] ~ prior(h[t]) in a dream
+
+Where a row is an episode's first, h, z and the action before it count as zero.
+All sequences are time-major here: [T, B, ...].
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from rllib_arrow.models.distributions import sample_one_hot, unimix_probs
+from rllib_arrow.models.layers import MLP, NormSiLU, initialise
+from rllib_arrow.models.size import ModelSize
+
+
+class Posterior(NamedTuple):
+    """What a sequence of observations says about the hidden states."""
+
+    h: Tensor  # [T, B, gru_units]
+    z: Tensor  # [T, B, latent_units], one-hot in each group
+    probs: Tensor  # [T, B, groups, classes]
+
+    @property
+    def states(self) -> Tensor:
+        """[T, B, state_units]."""
+        return torch.cat([self.h, self.z], dim=-1)
+
+
+class RSSM(nn.Module):
+    """One step, and whole sequences of steps."""
+
+    def __init__(self, size: ModelSize, embed_units: int, num_actions: int) -> None:
+        super().__init__()
+        self.size = size
+        units = size.mlp_units
+        # A linear layer over [z, one-hot a] in two parts: the action's part is a
+        # look-up, made for all steps at once.
+        self.input_z = nn.Linear(size.latent_units, units, bias=False)
+        self.input_a = nn.Embedding(num_actions, units)
+        self.input_norm = NormSiLU(units)
+        self.gru = nn.GRUCell(units, size.gru_units)
+        # Likewise the posterior's first layer over [h, embedding].
+        self.posterior_h = nn.Linear(size.gru_units, units, bias=False)
+        self.posterior_x = nn.Linear(embed_units, units, bias=False)
+        self.posterior_norm = NormSiLU(units)
+        self.posterior_out = nn.Linear(units, size.latent_units)
+        initialise(self)
+        nn.init.normal_(self.input_a.weight, std=units**-0.5)
+        self.prior = MLP(size.gru_units, units, 1, size.latent_units)
+
+    def recur(self, h: Tensor, z: Tensor, action_part: Tensor) -> Tensor:
+        """Returns the next h; `action_part` is `input_a` of the action taken."""
+        x = torch.addmm(action_part, z, self.input_z.weight.t())
+        return self.gru(self.input_norm(x), h)
+
+    def infer(self, h: Tensor, image_part: Tensor) -> Tensor:
+        """Returns posterior probabilities [B, groups, classes].
+
+        `image_part` is `posterior_x` of the embedded observation.
+        """
+        x = torch.addmm(image_part, h, self.posterior_h.weight.t())
+        return self.to_probs(self.posterior_out(self.posterior_norm(x)))
+
+    def predict(self, h: Tensor) -> Tensor:
+        """Returns prior probabilities [..., groups, classes]."""
+        return self.to_probs(self.prior(h))
+
+    def to_probs(self, logits: Tensor) -> Tensor:
+        """Splits flat logits into groups and mixes in the uniform distribution."""
+        shape = (self.size.latent_groups, self.size.latent_classes)
+        return unimix_probs(logits.unflatten(-1, shape))
+
+    def observe_step(
+        self, h: Tensor, z: Tensor, action_part: Tensor, image_part: Tensor, u: Tensor
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """Takes [B, ...] of one step, returns the next h, z and the posterior."""
+        h = self.recur(h, z, action_part)
+        probs = self.infer(h, image_part)
+        return h, sample_one_hot(probs, u).flatten(1), probs
+
+    def imagine_step(
+        self, h: Tensor, z: Tensor, actions: Tensor, u: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        """Takes [B, ...] of one step and int64 actions, returns the next h and z."""
+        h = self.recur(h, z, self.input_a(actions))
+        return h, sample_one_hot(self.predict(h), u).flatten(1)
+
+    def initial(self, batch_size: int) -> tuple[Tensor, Tensor]:
+        """Returns h and z of zeros."""
+        weight = self.input_z.weight
+        h = weight.new_zeros(batch_size, self.size.gru_units)
+        return h, weight.new_zeros(batch_size, self.size.latent_units)
+
+    def observe(
+        self, embedded: Tensor, actions: Tensor, is_first: Tensor, noise: Tensor
+    ) -> Posterior:
+        """Runs through sequences that start from the cleared state.
+
+        Args:
+            embedded: [T, B, embed_units], the encoded observations.
+            actions: int64 [T, B], taken at these observations.
+            is_first: bool [T, B].
+            noise: uniform [T, B, groups].
+        """
+        keep_T_B = (~is_first).to(embedded.dtype).unsqueeze(-1)
+        keep_T_B[0] = 0.0  # what came before the first row is not known
+        action_parts = self.input_a(actions.roll(1, 0)) * keep_T_B
+        image_parts = self.posterior_x(embedded)
+        h, z = self.initial(embedded.shape[1])
+        steps = []
+        for keep, action_part, image_part, u in zip(
+            keep_T_B, action_parts, image_parts, noise, strict=True
+        ):
+            steps.append(
+                self.observe_step(h * keep, z * keep, action_part, image_part, u)
+            )
+            h, z, _ = steps[-1]
+        return Posterior(*(torch.stack(part) for part in zip(*steps, strict=True)))

@@ -1,0 +1,221 @@
+"""Shows how far a run is: lines redrawn in place on a terminal, else one per epoch."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import time
+from dataclasses import dataclass, field
+from typing import Any, TextIO
+
+from ray.tune import Callback
+
+REDRAW_S = 0.5
+BAR = 24
+
+
+@dataclass
+class Trial:
+    """What is known of one running trial."""
+
+    label: str
+    started: float
+    first_epoch: int = 0  # finished before this session, if the run was resumed
+    result: dict[str, Any] = field(default_factory=dict)
+    scores: dict[str, float] = field(default_factory=dict)
+    scores_epoch: int = 0
+
+    def update(self, result: dict[str, Any]) -> None:
+        """Takes in the results of one more epoch."""
+        if not self.result:
+            self.first_epoch = result["curriculum"]["epoch"] - 1
+        self.result = result
+        evaluation = result.get("evaluation") or {}
+        scores = {
+            task: score["return_mean"]
+            for task, score in evaluation.items()
+            if isinstance(score, dict) and "return_mean" in score
+        }
+        if scores:
+            self.scores, self.scores_epoch = scores, evaluation.get("epoch", 0)
+
+    def seconds_left(self, now: float) -> float:
+        """Returns the time the remaining epochs take at the pace of this session."""
+        progress = self.result["curriculum"]
+        done = progress["epoch"] - self.first_epoch
+        left = progress["total_epochs"] - progress["epoch"]
+        return left * (now - self.started) / max(done, 1)
+
+
+def duration(seconds: float) -> str:
+    """Returns a time as one would say it: 45 s, 12 min, 3 h 20 min, 2 d 4 h."""
+    minutes, hours = int(seconds // 60), int(seconds // 3600)
+    if seconds < 60:
+        return f"{int(seconds)} s"
+    if hours == 0:
+        return f"{minutes} min"
+    if hours < 24:
+        return f"{hours} h {minutes % 60} min"
+    return f"{hours // 24} d {hours % 24} h"
+
+
+def _number(value: Any) -> str:
+    return f"{value:,.3g}" if abs(value) < 1000 else f"{value:,.0f}"
+
+
+class ProgressDisplay(Callback):
+    """A Tune callback; `stream` is a terminal or a file."""
+
+    def __init__(self, stream: TextIO | None = None, clock: Any = time.monotonic):
+        self._stream = stream
+        self._clock = clock
+        self._trials: dict[str, Trial] = {}
+        self._drawn = 0  # lines on the terminal that the next drawing replaces
+        self._drawn_at = float("-inf")
+
+    def __getstate__(self) -> dict[str, Any]:
+        # Tune saves its callbacks with the run; a resumed run shows its own session.
+        return {}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__init__()
+
+    @property
+    def stream(self) -> TextIO:
+        return self._stream or sys.stdout
+
+    def on_trial_start(
+        self, iteration: int, trials: list[Any], trial: Any, **info: Any
+    ) -> None:
+        label = ", ".join(
+            f"{key.split('/')[-1]}={_plain(value)}"
+            for key, value in trial.evaluated_params.items()
+        )
+        self._trials[trial.trial_id] = Trial(label or trial.trial_id, self._clock())
+        self._tell(f"[{self._label(trial)}] started")
+
+    def on_trial_result(
+        self,
+        iteration: int,
+        trials: list[Any],
+        trial: Any,
+        result: dict[str, Any],
+        **info: Any,
+    ) -> None:
+        known = self._trials[trial.trial_id]
+        known.update(result)
+        progress = result["curriculum"]
+        if not self.stream.isatty():
+            self._tell(f"[{known.label}] {self._plain_line(known)}")
+        if progress["switch"]:
+            switch = f"{progress['task']} -> {progress['next_task']}"
+            self._tell(
+                f"[{known.label}] task switch after epoch {progress['epoch']}: {switch}"
+            )
+        self._draw(trials)
+
+    def on_step_end(self, iteration: int, trials: list[Any], **info: Any) -> None:
+        if self._clock() - self._drawn_at >= REDRAW_S:
+            self._draw(trials)
+
+    def on_trial_complete(
+        self, iteration: int, trials: list[Any], trial: Any, **info: Any
+    ) -> None:
+        self._end(trial, "finished")
+
+    def on_trial_recover(
+        self, iteration: int, trials: list[Any], trial: Any, **info: Any
+    ) -> None:
+        self._end(trial, "failed, to be resumed from its last checkpoint")
+
+    def on_trial_error(
+        self, iteration: int, trials: list[Any], trial: Any, **info: Any
+    ) -> None:
+        self._end(trial, "failed")
+
+    def on_experiment_end(self, trials: list[Any], **info: Any) -> None:
+        self._erase()
+        self.stream.flush()
+
+    def _end(self, trial: Any, how: str) -> None:
+        known = self._trials.pop(trial.trial_id, None)
+        if known is None:
+            return
+        took = duration(self._clock() - known.started)
+        scores = f": {self._scores(known)}" if known.scores else ""
+        self._tell(f"[{known.label}] {how} after {took}{scores}")
+
+    def _label(self, trial: Any) -> str:
+        return self._trials[trial.trial_id].label
+
+    def _tell(self, line: str) -> None:
+        """Writes a line that stays."""
+        self._erase()
+        print(line, file=self.stream, flush=True)
+
+    def _draw(self, trials: list[Any]) -> None:
+        if not self.stream.isatty():
+            return
+        self._erase()
+        self._drawn_at = self._clock()
+        lines = [line for known in self._trials.values() for line in self._block(known)]
+        waiting = sum(trial.status == "PENDING" for trial in trials)
+        if waiting:
+            lines.append(f"{waiting} of {len(trials)} trials wait for resources")
+        size = shutil.get_terminal_size()
+        # A line that wraps, or a block taller than the screen, could not be replaced.
+        lines = [line[: size.columns - 1] for line in lines][: size.lines - 1]
+        self.stream.write("".join(f"{line}\n" for line in lines))
+        self.stream.flush()
+        self._drawn = len(lines)
+
+    def _erase(self) -> None:
+        if self._drawn:
+            self.stream.write(f"\x1b[{self._drawn}F\x1b[J")
+            self._drawn = 0
+
+    def _block(self, known: Trial) -> list[str]:
+        elapsed = duration(self._clock() - known.started)
+        if not known.result:
+            return [f"{known.label}", f"  first epoch, {elapsed} so far"]
+        progress = known.result["curriculum"]
+        share = progress["epoch"] / progress["total_epochs"]
+        bar = ("#" * round(BAR * share)).ljust(BAR, ".")
+        task = progress["next_task"] or progress["task"]
+        return [
+            known.label,
+            f"  {task}  epoch {progress['epoch']}/{progress['total_epochs']} [{bar}]",
+            f"  {self._speed(known)}  {elapsed} so far, {self._left(known)}",
+            f"  {self._scores(known)}",
+        ]
+
+    def _plain_line(self, known: Trial) -> str:
+        progress = known.result["curriculum"]
+        new = (known.result.get("evaluation") or {}).get("epoch")
+        scores = f" | {self._scores(known)}" if new == known.scores_epoch else ""
+        return (
+            f"epoch {progress['epoch']}/{progress['total_epochs']} {progress['task']}, "
+            f"{self._speed(known)}, {self._left(known)}{scores}"
+        )
+
+    def _speed(self, known: Trial) -> str:
+        result = known.result
+        return (
+            f"{result['frames']:,} frames, {_number(result['frames_per_s'])} frames/s, "
+            f"{_number(result['updates_per_s'])} updates/s"
+        )
+
+    def _left(self, known: Trial) -> str:
+        return f"{duration(known.seconds_left(self._clock()))} left"
+
+    def _scores(self, known: Trial) -> str:
+        if not known.scores:
+            return "no scores yet"
+        told = "  ".join(f"{task} {_number(s)}" for task, s in known.scores.items())
+        return f"scores after epoch {known.scores_epoch}: {told}"
+
+
+def _plain(value: Any) -> str:
+    if isinstance(value, list):
+        return "+".join(map(str, value))
+    return f"{value:g}" if isinstance(value, float) else str(value)

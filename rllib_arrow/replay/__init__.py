@@ -1,0 +1,18 @@
+"""The augmented replay memory: splice, retain, compress, sample, save."""
+
+from rllib_arrow.replay.actor import BatchStream, ReplayActor, start_replay_actor
+from rllib_arrow.replay.augmented import AugmentedReplay, Draw
+from rllib_arrow.replay.chunk import Chunk
+from rllib_arrow.replay.snapshot import SnapshotError
+from rllib_arrow.replay.splicer import Splicer
+
+__all__ = [
+    "AugmentedReplay",
+    "BatchStream",
+    "Chunk",
+    "Draw",
+    "ReplayActor",
+    "SnapshotError",
+    "Splicer",
+    "start_replay_actor",
+]

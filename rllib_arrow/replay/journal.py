@@ -1,0 +1,135 @@
+"""A replay actor that loses nothing when it dies.
+
+An epoch's rows arrive in one call. Before that call answers, the new chunks are on
+disk beside those of the epochs before (only what is new is written). Ray restarts an
+actor that died and repeats the calls that were under way; the new one reads the
+journal, and since the minibatches of an epoch are drawn from a random stream named by
+the epoch, it draws the same ones again.
+"""
+
+from __future__ import annotations
+
+import base64
+import logging
+import os
+import shutil
+from pathlib import Path
+from typing import Any
+
+import lz4.frame
+import numpy as np
+import ray
+from ray.actor import ActorHandle
+
+from rllib_arrow.replay import snapshot
+from rllib_arrow.replay.actor import ReplayActor
+from rllib_arrow.replay.augmented import AugmentedReplay
+from rllib_arrow.replay.chunk import Chunk
+from rllib_arrow.replay.splicer import Splicer
+
+logger = logging.getLogger(__name__)
+
+
+class JournaledReplayActor(ReplayActor):
+    """Takes whole epochs; see `start_journaled_replay`."""
+
+    def __init__(self, settings: dict[str, Any], journal: str):
+        super().__init__(**settings)
+        self._settings = settings
+        self._journal = Path(journal)
+        self._splicers: list[Splicer] = []
+        self._epoch = -1
+        restarted = ray.get_runtime_context().was_current_actor_reconstructed
+        if restarted and (self._journal / snapshot.MANIFEST).exists():
+            self._read(self._journal)
+            logger.warning("Replay actor restarted from %s; nothing lost.", journal)
+        else:
+            shutil.rmtree(self._journal, ignore_errors=True)
+
+    def store(self, epoch: int, task: str, *parts: list[Chunk]) -> dict[str, Any]:
+        """Splices and adds the rows of one epoch; returns the figures of `stats`.
+
+        Args:
+            epoch: Being stored; an epoch that is in already is not added again.
+            task: For `stats` alone.
+            parts: One list per env runner, of one long chunk per environment.
+        """
+        if epoch != self._epoch:
+            if not self._splicers:
+                length = self._replay.chunk_length
+                self._splicers = [Splicer(len(part), length) for part in parts]
+            for splicer, part in zip(self._splicers, parts, strict=True):
+                for chunk in splicer.push_streams(part):
+                    self._replay.add(chunk, task)
+            self._replay.reseed(epoch)
+            self.begin(epoch)
+            self.save(self._journal)
+        return self.stats()
+
+    def save(self, path: str | os.PathLike) -> None:
+        """Writes a snapshot that also holds the rows too few for a chunk yet."""
+        state = self._replay.get_state()
+        waiting = [_pack(splicer.get_state()) for splicer in self._splicers]
+        envs = [splicer.num_envs for splicer in self._splicers]
+        state["meta"] |= {"epoch": self._epoch, "waiting": waiting, "envs": envs}
+        snapshot.save(path, state)
+
+    def load(self, path: str | os.PathLike) -> None:
+        """Replaces the contents by a snapshot's, in the journal too."""
+        self._read(path)
+        self.save(self._journal)
+
+    def _read(self, path: str | os.PathLike) -> None:
+        # The old contents go first: two full memories might not fit.
+        self._replay = AugmentedReplay(**self._settings)
+        state = snapshot.load(path)
+        self._replay.set_state(state)
+        meta = state["meta"]
+        self._splicers = []
+        for envs, waiting in zip(meta["envs"], meta["waiting"], strict=True):
+            splicer = Splicer(envs, self._replay.chunk_length)
+            splicer.set_state(_unpack(waiting))
+            self._splicers.append(splicer)
+        self.begin(meta["epoch"])
+
+
+def start_journaled_replay(
+    settings: dict[str, Any], journal: str | os.PathLike
+) -> ActorHandle:
+    """Starts the replay of one run; its owner ends it with `ray.kill`.
+
+    Args:
+        settings: Those of `AugmentedReplay`.
+        journal: Directory for what a restart needs; what lies there is overwritten.
+    """
+    options = {
+        # No CPU, and outside the placement group of a Tune trial, whose bundles are
+        # counted for others.
+        "num_cpus": 0,
+        "scheduling_strategy": "DEFAULT",
+        "max_restarts": -1,
+        "max_task_retries": -1,
+    }
+    actor = ray.remote(**options)(JournaledReplayActor)
+    return actor.remote(settings, os.fspath(journal))
+
+
+def _pack(arrays: dict[str, np.ndarray]) -> dict[str, Any]:
+    """Writes a few arrays as JSON can hold them, compressed."""
+    return {
+        name: {
+            "dtype": array.dtype.str,
+            "shape": list(array.shape),
+            "data": base64.b64encode(lz4.frame.compress(array.tobytes())).decode(),
+        }
+        for name, array in arrays.items()
+    }
+
+
+def _unpack(packed: dict[str, Any]) -> dict[str, np.ndarray]:
+    return {
+        name: np.frombuffer(
+            lz4.frame.decompress(base64.b64decode(one["data"])), one["dtype"]
+        ).reshape(one["shape"])
+        for name, one in packed.items()
+    }

@@ -1,0 +1,107 @@
+"""Cuts the streams of a vector environment into chunks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from rllib_arrow.replay.chunk import DTYPES, Chunk
+
+
+class Splicer:
+    """Joins the rows of `num_envs` environments into chunks of one fixed length.
+
+    A vector environment gives one row per environment and step, so all streams are
+    equally long at any time. What is too short for a chunk waits here and is joined
+    to the rows that follow, also across a reset: `is_first` shows the seam.
+    """
+
+    def __init__(self, num_envs: int, chunk_length: int):
+        for name, value in (("num_envs", num_envs), ("chunk_length", chunk_length)):
+            if value < 1:
+                raise ValueError(f"{name} ({value}) must be at least 1.")
+        self.num_envs = num_envs
+        self.chunk_length = chunk_length
+        self._fill = 0
+        self._waiting: Chunk | None = None  # fields are [num_envs, chunk_length, ...]
+
+    def __len__(self) -> int:
+        """Returns how many rows of each environment wait for a full chunk."""
+        return self._fill
+
+    def push(
+        self,
+        obs: np.ndarray,
+        actions: np.ndarray,
+        rewards: np.ndarray,
+        is_first: np.ndarray,
+        is_terminated: np.ndarray,
+    ) -> list[Chunk]:
+        """Takes one row per environment; returns the chunks it completes.
+
+        Args:
+            obs: uint8 [N, H, W, C].
+            actions: int64 [N], taken at `obs`.
+            rewards: float32 [N], arrived with `obs`.
+            is_first: bool [N].
+            is_terminated: bool [N].
+
+        Returns:
+            One chunk per environment, in their order, every `chunk_length` calls;
+            an empty list otherwise.
+        """
+        rows = Chunk(obs, actions, rewards, is_first, is_terminated)
+        if self._waiting is None:
+            self._waiting = self._allocate(obs.shape[1:])
+        for name, field, row in zip(Chunk._fields, self._waiting, rows, strict=True):
+            place = field[:, self._fill]
+            if row.shape != place.shape:
+                raise ValueError(
+                    f"{name} has shape {row.shape}; this splicer takes {place.shape}."
+                )
+            np.copyto(place, row, casting="same_kind")
+        self._fill += 1
+        if self._fill < self.chunk_length:
+            return []
+        self._fill = 0
+        # The buffer is used again, so the chunks must not share its memory.
+        return [
+            Chunk(*(field[env].copy() for field in self._waiting))
+            for env in range(self.num_envs)
+        ]
+
+    def push_streams(self, streams: list[Chunk]) -> Iterator[Chunk]:
+        """Takes one equally long stream of rows per environment, as long chunks."""
+        for row in range(len(streams[0].rewards)):
+            fields = zip(*streams, strict=True)
+            yield from self.push(*(np.stack([s[row] for s in field]) for field in fields))
+
+    def get_state(self) -> dict[str, np.ndarray]:
+        """Returns the waiting rows, fields [num_envs, waiting, ...]; {} if none."""
+        if self._fill == 0:
+            return {}
+        fields = zip(Chunk._fields, self._waiting, strict=True)
+        return {name: field[:, : self._fill].copy() for name, field in fields}
+
+    def set_state(self, state: dict[str, np.ndarray]) -> None:
+        """Goes on from where the splicer that returned `state` stopped."""
+        self._fill, self._waiting = 0, None
+        if not state:
+            return
+        num_envs, waiting = state["obs"].shape[:2]
+        if num_envs != self.num_envs or waiting >= self.chunk_length:
+            raise ValueError(
+                f"The state holds {waiting} rows of {num_envs} environments; this "
+                f"splicer has num_envs={self.num_envs} and can hold less than "
+                f"chunk_length={self.chunk_length} rows."
+            )
+        for row in range(waiting):
+            self.push(*(state[name][:, row] for name in Chunk._fields))
+
+    def _allocate(self, frame_shape: tuple[int, ...]) -> Chunk:
+        shape = (self.num_envs, self.chunk_length)
+        return Chunk(
+            np.empty((*shape, *frame_shape), DTYPES.obs),
+            *(np.empty(shape, dtype) for dtype in DTYPES[1:]),
+        )

@@ -1,0 +1,331 @@
+"""From runs to results: which runs are compared, and every number of the report."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from rllib_arrow.metrics.continual import Value, continual_metrics, undefined
+from rllib_arrow.metrics.curve import RunCurve
+from rllib_arrow.metrics.statistics import (
+    Interval,
+    SampleEfficiency,
+    Summary,
+    bootstrap_iqm,
+    probability_of_improvement,
+    sample_efficiency,
+    summarise,
+)
+from rllib_arrow.reports.load import Run, load_runs
+from rllib_arrow.reports.normalise import Normaliser, build_normaliser
+from rllib_arrow.reports.rows import ReportError
+from rllib_arrow.seeding import derive_rng
+
+ABLATION = ("AR25", "AR50", "AR75")
+_METHOD_ORDER = ("ARROW", "DV3", "TES-SAC", *ABLATION)
+_SETTING_ORDER = ("default", "reversed", "two_cycle")
+
+
+@dataclass
+class MethodResult:
+    """One method's runs in one comparison, and their numbers."""
+
+    method: str
+    curves: list[RunCurve]  # normalised, those that count
+    values: dict[str, list[Value]]  # metric to one value per curve
+    waiting: list[Run]  # unfinished, while other seeds have finished
+
+    @property
+    def seeds(self) -> list[int]:
+        return [curve.seed for curve in self.curves]
+
+    def summary(self, metric: str) -> Summary:
+        return summarise([v.value for v in self.values[metric]])
+
+    def final_scores(self, tasks: Sequence[str]) -> np.ndarray:
+        """Normalised scores at the end: [seeds, tasks]."""
+        return np.array(
+            [[c.scores[-1, c.tasks.index(task)] for task in tasks] for c in self.curves]
+        )
+
+
+@dataclass
+class Comparison:
+    """Methods trained on the same sequence of tasks, side by side."""
+
+    suite: str
+    setting: str
+    ablation: bool
+    methods: dict[str, MethodResult]
+    efficiency: SampleEfficiency
+    finished: bool
+    iqm: dict[str, Interval] = field(default_factory=dict)
+    improvement: dict[tuple[str, str], Interval] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def first_curve(self) -> RunCurve:
+        return next(iter(self.methods.values())).curves[0]
+
+    @property
+    def name(self) -> str:
+        """A name for files and anchors."""
+        kind = "_ratio" if self.ablation else ""
+        return f"{self.suite}_{self.setting}{kind}"
+
+
+@dataclass
+class SingleTaskResult:
+    """Methods trained on one task alone, in raw returns."""
+
+    suite: str
+    task: str
+    curves: dict[str, list[RunCurve]]
+    efficiency: SampleEfficiency
+
+
+@dataclass
+class Results:
+    """All a report shows."""
+
+    runs: list[Run]
+    baselines: list[Run]
+    normalisers: dict[str, Normaliser]
+    comparisons: list[Comparison]
+    single: list[SingleTaskResult]
+    notes: list[str]
+
+
+def analyse(
+    runs: Sequence[str | Path], baselines: Sequence[str | Path] = ()
+) -> Results:
+    """Loads runs and computes every number of the report."""
+    loaded = load_runs(runs)
+    if not loaded:
+        raise ReportError("no runs were given; name a run directory or a CSV file.")
+    notes: list[str] = []
+    singles = _load_baselines(baselines, notes)
+    single_keys = {run.key for run in singles}
+    loaded = [run for run in loaded if run.key not in single_keys]
+    everything = [*loaded, *singles]
+    normalisers = {
+        suite: build_normaliser(suite, loaded, singles)
+        for suite in dict.fromkeys(run.curve.suite for run in everything)
+    }
+    if not baselines and any(run.curve.setting == "single" for run in loaded):
+        notes.append(
+            "Single-task runs are among the runs; name them with --baselines to "
+            "normalise by them."
+        )
+    inferred = [run.label for run in everything if not run.planned]
+    if inferred:
+        notes.append(
+            f"{len(inferred)} of {len(everything)} runs (the first is {inferred[0]}) "
+            "have no curriculum.json beside them: their exposures are read from "
+            "trained_task, and their last evaluation is taken as their end."
+        )
+    comparisons = [
+        _compare(suite, setting, ablation, groups, normalisers[suite], singles)
+        for (suite, setting, ablation), groups in _comparisons(loaded).items()
+    ]
+    return Results(
+        loaded,
+        singles,
+        normalisers,
+        [c for c in comparisons if c.methods],
+        _single_task_results(everything),
+        notes,
+    )
+
+
+def _load_baselines(paths: Sequence[str | Path], notes: list[str]) -> list[Run]:
+    if not paths:
+        return []
+    found = load_runs(paths)
+    single = [run for run in found if run.curve.setting == "single"]
+    if not single:
+        raise ReportError(
+            f"--baselines {', '.join(map(str, paths))}: none of the {len(found)} runs "
+            "has the setting 'single'; give single-task runs."
+        )
+    if len(single) < len(found):
+        notes.append(
+            f"{len(found) - len(single)} runs under --baselines are not single-task "
+            "runs and were not used."
+        )
+    return single
+
+
+def method_rank(method: str) -> tuple[int, str]:
+    """Sorts the paper's methods first, in the paper's order."""
+    known = method in _METHOD_ORDER
+    return (_METHOD_ORDER.index(method) if known else len(_METHOD_ORDER), method)
+
+
+def _comparisons(
+    runs: Iterable[Run],
+) -> dict[tuple[str, str, bool], dict[str, list[Run]]]:
+    """Runs by what is compared: methods with one another, buffer ratios apart.
+
+    In the ablation, ARROW's default split stands in for AR50 where that is not given.
+    """
+    groups: dict[tuple[str, str, bool], dict[str, list[Run]]] = {}
+    for run in runs:
+        c = run.curve
+        if c.setting != "single":
+            key = (c.suite, c.setting, c.method in ABLATION)
+            groups.setdefault(key, {}).setdefault(c.method, []).append(run)
+    for (suite, setting, ablation), methods in groups.items():
+        arrow = groups.get((suite, setting, False), {}).get("ARROW")
+        if ablation and "AR50" not in methods and arrow:
+            methods["AR50"] = arrow
+    return {
+        key: dict(sorted(groups[key].items(), key=lambda item: method_rank(item[0])))
+        for key in sorted(groups, key=_comparison_rank)
+    }
+
+
+def _comparison_rank(key: tuple[str, str, bool]) -> tuple:
+    suite, setting, ablation = key
+    known = setting in _SETTING_ORDER
+    rank = _SETTING_ORDER.index(setting) if known else len(_SETTING_ORDER)
+    return (suite, ablation, rank, setting)
+
+
+def _compare(
+    suite: str,
+    setting: str,
+    ablation: bool,
+    groups: dict[str, list[Run]],
+    normaliser: Normaliser,
+    singles: Sequence[Run],
+) -> Comparison:
+    notes: list[str] = []
+    results = {
+        method: _method_result(method, runs, normaliser, singles, notes)
+        for method, runs in groups.items()
+    }
+    results = {method: r for method, r in results.items() if r.curves}
+    efficiency = sample_efficiency({m: r.curves for m, r in results.items()})
+    for method, result in results.items():
+        _add_efficiency(method, result, efficiency)
+        notes += _metric_notes(result)
+    finished = all(run.finished for runs in groups.values() for run in runs)
+    comparison = Comparison(
+        suite, setting, ablation, results, efficiency, finished, notes=notes
+    )
+    complete = all(any(run.finished for run in groups[method]) for method in results)
+    if results and complete:
+        _add_statistics(comparison)
+    elif results:
+        notes.append(
+            "Interquartile means and probabilities of improvement compare scores at "
+            "the end of training; they wait for every method to have a finished run."
+        )
+    return comparison
+
+
+def _method_result(
+    method: str,
+    runs: list[Run],
+    normaliser: Normaliser,
+    singles: Sequence[Run],
+    notes: list[str],
+) -> MethodResult:
+    """The numbers of one method; unfinished runs do not mix with finished ones."""
+    finished = [run for run in runs if run.finished]
+    waiting = [run for run in runs if not run.finished] if finished else []
+    used = finished or runs
+    for run in runs:
+        if not run.finished:
+            notes.append(f"{run.label}: {_progress(run, run in waiting)}")
+    single = normaliser.single_tasks(runs[0].curve.method, singles)
+    pairs = [(run, normaliser.curve(run.curve)) for run in used]
+    curves = [curve for _, curve in pairs if curve is not None]
+    per_run = [continual_metrics(curve, single) for curve in curves]
+    values = {
+        name: [metrics.get(name, undefined("not reached")) for metrics in per_run]
+        for name in dict.fromkeys(name for metrics in per_run for name in metrics)
+    }
+    if len(curves) == 1:
+        notes.append(f"{method}: one seed, so its quartiles are the value itself.")
+    return MethodResult(method, curves, values, waiting)
+
+
+def _progress(run: Run, waits: bool) -> str:
+    curve = run.curve
+    end = f" of {curve.end}" if run.planned else ""
+    met = len(curve.first_exposures())
+    state = (
+        f"unfinished (epoch {curve.now}{end}, {met} of {len(curve.tasks)} tasks met)"
+    )
+    if waits:
+        return f"{state}; not counted until it has finished."
+    return f"{state}; its numbers are as of now, over the tasks met."
+
+
+def _add_efficiency(
+    method: str, result: MethodResult, efficiency: SampleEfficiency
+) -> None:
+    """Adds SE_frames and each run's own peak to a method's values."""
+    why = f"never reached the threshold of {efficiency.threshold:.3f}"
+    if np.isnan(efficiency.threshold):
+        why = "no method rose above random, so there is no threshold"
+    result.values["SE_frames"] = [
+        Value(frames) if np.isfinite(frames) else undefined(why)
+        for frames in efficiency.frames[method]
+    ]
+    result.values["max_performance"] = [
+        Value(float(curve.scores.mean(axis=1).max())) for curve in result.curves
+    ]
+
+
+def _metric_notes(result: MethodResult) -> list[str]:
+    """What readers must know about single numbers, seeds with the same note joined."""
+    seeds: dict[tuple[str, str], list[int]] = {}
+    for metric, values in result.values.items():
+        for seed, value in zip(result.seeds, values, strict=True):
+            for note in value.notes:
+                seeds.setdefault((metric, note), []).append(seed)
+    metrics: dict[tuple[str, tuple[int, ...]], list[str]] = {}
+    for (metric, note), which in seeds.items():
+        metrics.setdefault((note, tuple(which)), []).append(metric)
+    notes = []
+    for (note, which), names in metrics.items():
+        every = len(which) == len(result.seeds)
+        whom = "" if every else f" (seed {', '.join(map(str, which))})"
+        notes.append(f"{result.method}, {', '.join(names)}{whom}: {note}.")
+    return notes
+
+
+def _add_statistics(comparison: Comparison) -> None:
+    """Interquartile means, and each method's chance to beat each later one."""
+    tasks = comparison.first_curve.tasks
+    place = (comparison.suite, comparison.setting)
+    scores = {m: r.final_scores(tasks) for m, r in comparison.methods.items()}
+    for method, final in scores.items():
+        rng = derive_rng(0, "iqm", *place, method)
+        comparison.iqm[method] = bootstrap_iqm(final, rng)
+    names = list(scores)
+    for i, x in enumerate(names):
+        for y in names[i + 1 :]:
+            rng = derive_rng(0, "improvement", *place, x, y)
+            interval = probability_of_improvement(scores[x], scores[y], rng)
+            comparison.improvement[x, y] = interval
+
+
+def _single_task_results(runs: Iterable[Run]) -> list[SingleTaskResult]:
+    groups: dict[tuple[str, str], dict[str, list[RunCurve]]] = {}
+    for run in runs:
+        if run.curve.setting == "single":
+            key = (run.curve.suite, run.curve.tasks[0])
+            methods = groups.setdefault(key, {})
+            methods.setdefault(run.curve.method, []).append(run.curve)
+    results = []
+    for (suite, task), curves in groups.items():
+        curves = dict(sorted(curves.items(), key=lambda item: method_rank(item[0])))
+        results.append(SingleTaskResult(suite, task, curves, sample_efficiency(curves)))
+    return results

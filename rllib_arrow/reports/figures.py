@@ -1,0 +1,236 @@
+"""Figures as the paper draws them, and two beyond it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.ticker import FuncFormatter, MaxNLocator
+
+from rllib_arrow.metrics.continual import worst_case_series
+from rllib_arrow.metrics.curve import RunCurve
+from rllib_arrow.metrics.statistics import Summary, median_series
+from rllib_arrow.reports.analysis import Comparison, SingleTaskResult
+from rllib_arrow.reports.normalise import task_label
+from rllib_arrow.reports.style import (
+    WIDTH,
+    Theme,
+    band,
+    frames_axis,
+    interval_bar,
+    method_colour,
+    new_figure,
+    seeds_label,
+    short_number,
+)
+from rllib_arrow.reports.tables import metric_blocks, metric_heading
+
+
+def curves_figure(comparison: Comparison, theme: Theme) -> Figure:
+    """Median score per task with its quartile band, bold while the task is trained."""
+    columns = min(3, len(comparison.methods))
+    lines = -(-len(comparison.methods) // columns)
+    figure = new_figure(WIDTH if columns > 1 else 6.4, 2.7 * lines + 0.7)
+    axes = figure.subplots(lines, columns, sharex=True, sharey=True, squeeze=False)
+    tasks = comparison.first_curve.tasks
+    handles = []
+    for ax, result in zip(axes.flat, comparison.methods.values(), strict=False):
+        handles = [
+            _task_curve(ax, result.curves, task, theme.palette[i % 7])
+            for i, task in enumerate(tasks)
+        ]
+        _mark_cycles(ax, result.curves[0], theme)
+        ax.set_title(f"{result.method} ({seeds_label(len(result.curves))})", loc="left")
+        frames_axis(ax)
+    for ax in axes.flat[len(comparison.methods) :]:
+        ax.set_visible(False)
+    axes[0, 0].set_ylabel("Normalised score")
+    labels = [task_label(comparison.suite, task) for task in tasks]
+    figure.legend(handles, labels, loc="outside lower center", ncols=min(6, len(tasks)))
+    return figure
+
+
+def _task_curve(ax: Axes, curves: Sequence[RunCurve], task: str, colour: str) -> Line2D:
+    series = median_series(curves, [c.scores[:, c.tasks.index(task)] for c in curves])
+    ax.fill_between(
+        series.frames, series.q25, series.q75, color=colour, alpha=0.16, linewidth=0
+    )
+    (line,) = ax.plot(series.frames, series.median, color=colour, linewidth=1.1)
+    index = curves[0].tasks.index(task)
+    for exposure in curves[0].exposures:
+        # The segment into an exposure's first evaluation belongs to its training.
+        inside = (series.epochs >= exposure.start) & (series.epochs <= exposure.end)
+        if exposure.task == index and inside.sum() > 1:
+            x, y = series.frames[inside], series.median[inside]
+            ax.plot(x, y, color=colour, linewidth=3.2, solid_capstyle="round")
+    return line
+
+
+def _mark_cycles(ax: Axes, curve: RunCurve, theme: Theme) -> None:
+    """A dotted line where a cycle ends and the next begins."""
+    for cycle in range(1, curve.cycles):
+        end = curve.of_cycle(cycle)[-1].end
+        if end < curve.now:
+            frames = np.interp(end, curve.epochs, curve.frames)
+            ax.axvline(frames, color=theme.ink, linestyle=":", linewidth=1.2)
+
+
+def bars_figure(
+    comparison: Comparison, paper: Mapping[str, Mapping[str, Summary]], theme: Theme
+) -> Figure:
+    """Metric bars with quartiles, sample efficiency last; diamonds are the paper's."""
+    metrics = [
+        m for block in metric_blocks(comparison.first_curve.cycles) for m in block
+    ]
+    metrics = [m for m in metrics if _any_value(comparison, m)] + ["SE_frames"]
+    columns = min(6 if len(metrics) <= 6 else 5, len(metrics))
+    lines = -(-len(metrics) // columns)
+    figure = new_figure(max(1.6 * columns, 4.8), 2.5 * lines + 0.35)
+    axes = figure.subplots(lines, columns, squeeze=False)
+    for ax, metric in zip(axes.flat, metrics, strict=False):
+        _metric_bars(ax, comparison, metric, paper, theme)
+    for ax in axes.flat[len(metrics) :]:
+        ax.set_visible(False)
+    handles, labels = axes.flat[0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=len(labels))
+    return figure
+
+
+def _any_value(comparison: Comparison, metric: str) -> bool:
+    results = comparison.methods.values()
+    return any(metric in r.values and r.summary(metric).seeds for r in results)
+
+
+def _metric_bars(
+    ax: Axes,
+    comparison: Comparison,
+    metric: str,
+    paper: Mapping[str, Mapping[str, Summary]],
+    theme: Theme,
+) -> None:
+    names = list(comparison.methods)
+    for x, method in enumerate(names):
+        summary = comparison.methods[method].summary(metric)
+        colour = method_colour(method, theme, names)
+        ax.bar(x, np.nan_to_num(summary.median), color=colour, width=0.72, label=method)
+        if summary.seeds:
+            errors = [[summary.median - summary.q25], [summary.q75 - summary.median]]
+            ax.errorbar(
+                x, summary.median, errors, color=theme.ink, capsize=3, linewidth=1.1
+            )
+        else:
+            ax.text(
+                x,
+                0,
+                "never" if metric == "SE_frames" else "n/a",
+                ha="center",
+                va="bottom",
+                rotation=90,
+                fontsize=8,
+            )
+        if metric in paper.get(method, {}):
+            ax.plot(
+                x,
+                paper[method][metric].median,
+                "D",
+                markersize=5,
+                markerfacecolor=theme.paper,
+                markeredgecolor=theme.ink,
+            )
+    ax.axhline(0, color=theme.ink, linewidth=0.8)
+    ax.set_title(metric_heading(metric), loc="left", fontsize=9.5)
+    ax.set_xticks([])
+    ax.set_xlim(-0.6, len(names) - 0.4)
+    ax.yaxis.set_major_locator(MaxNLocator(5))
+    if metric == "SE_frames":
+        ax.yaxis.set_major_formatter(FuncFormatter(short_number))
+
+
+def progress_figure(comparison: Comparison, theme: Theme) -> Figure:
+    """Sample efficiency and the stability-plasticity balance while training."""
+    figure = new_figure(WIDTH, 3.3)
+    left, right = figure.subplots(1, 2)
+    names = list(comparison.methods)
+    for method, result in comparison.methods.items():
+        colour = method_colour(method, theme, names)
+        series = median_series(result.curves)
+        band(left, series, colour, method)
+        frames = comparison.efficiency.summary(method).median
+        if np.isfinite(frames):
+            threshold = comparison.efficiency.threshold
+            left.plot(
+                frames,
+                threshold,
+                "o",
+                color=colour,
+                markeredgecolor=theme.ink,
+                markersize=7,
+                zorder=5,
+            )
+        worst = [worst_case_series(curve) for curve in result.curves]
+        band(right, median_series(result.curves, worst), colour, method)
+    if np.isfinite(comparison.efficiency.threshold):
+        left.axhline(
+            comparison.efficiency.threshold,
+            color=theme.ink,
+            linestyle="--",
+            linewidth=1,
+        )
+    left.set_title("Mean score over all tasks; dashed: 85 % of the best", loc="left")
+    right.set_title("WC-ACC at every evaluation", loc="left")
+    for ax in (left, right):
+        frames_axis(ax)
+        _mark_cycles(ax, comparison.first_curve, theme)
+    handles, labels = left.get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=len(labels))
+    return figure
+
+
+def statistics_figure(comparison: Comparison, theme: Theme) -> Figure:
+    """Interquartile means and probabilities of improvement with 95 % intervals."""
+    pairs, names = comparison.improvement, list(comparison.methods)
+    figure = new_figure(WIDTH, 0.34 * max(len(names), len(pairs), 2) + 1.3)
+    left, right = figure.subplots(1, 2)
+    for y, (method, interval) in enumerate(comparison.iqm.items()):
+        colour = method_colour(method, theme, names)
+        interval_bar(left, y, interval, colour, theme)
+    left.set_yticks(range(len(names)), names)
+    left.set_title("Interquartile mean of final scores", loc="left")
+    for y, ((x, _), interval) in enumerate(pairs.items()):
+        interval_bar(right, y, interval, method_colour(x, theme, names), theme)
+    right.set_yticks(range(len(pairs)), [f"{x} > {y}" for x, y in pairs])
+    right.axvline(0.5, color=theme.ink, linestyle="--", linewidth=1)
+    right.set_xlim(0, 1)
+    right.set_title("Probability of improvement", loc="left")
+    for ax in (left, right):
+        ax.invert_yaxis()
+        ax.margins(y=0.25)
+        ax.grid(axis="y", visible=False)
+    right.set_visible(bool(pairs))
+    return figure
+
+
+def single_task_figure(results: Sequence[SingleTaskResult], theme: Theme) -> Figure:
+    """Raw returns of the single-task runs, one panel per task."""
+    columns = min(3, len(results))
+    lines = -(-len(results) // columns)
+    figure = new_figure(3.2 * columns if columns > 1 else 5.4, 2.3 * lines + 0.5)
+    axes = figure.subplots(lines, columns, squeeze=False)
+    names = list(dict.fromkeys(m for result in results for m in result.curves))
+    handles = {}
+    for ax, result in zip(axes.flat, results, strict=False):
+        for method, curves in result.curves.items():
+            colour = method_colour(method, theme, names)
+            handles[method] = band(ax, median_series(curves), colour, method)
+        ax.set_title(task_label(result.suite, result.task), loc="left")
+        frames_axis(ax)
+    for ax in axes.flat[len(results) :]:
+        ax.set_visible(False)
+    axes[0, 0].set_ylabel("Return")
+    figure.legend(
+        handles.values(), handles, loc="outside lower center", ncols=len(handles)
+    )
+    return figure

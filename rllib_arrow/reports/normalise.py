@@ -1,0 +1,163 @@
+"""What 0 and 1 mean for each task, and the single-task curves behind it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from rllib_arrow.envs.suites import SUITES, reference_scores
+from rllib_arrow.metrics.continual import SingleTask
+from rllib_arrow.metrics.curve import RunCurve
+from rllib_arrow.metrics.statistics import median_series
+from rllib_arrow.reports.load import Run
+
+NORMALISER = "ARROW"  # the method whose single-task score is 1
+
+
+@dataclass(frozen=True)
+class Scale:
+    """The raw scores that become 0 and 1, and in words where they come from."""
+
+    low: float
+    high: float
+    source: str
+
+    def apply(self, scores: np.ndarray) -> np.ndarray:
+        return (scores - self.low) / (self.high - self.low)
+
+
+@dataclass
+class Normaliser:
+    """The scales of one suite, with what the reader has to be told about them."""
+
+    suite: str
+    scales: dict[str, Scale] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+
+    def curve(self, raw: RunCurve) -> RunCurve | None:
+        """The normalised run without the tasks that have no scale."""
+        kept = raw.without(set(raw.tasks) - set(self.scales))
+        if kept is None:
+            return None
+        columns = [
+            self.scales[task].apply(kept.scores[:, i])
+            for i, task in enumerate(kept.tasks)
+        ]
+        return replace(kept, scores=np.stack(columns, axis=1))
+
+    def single_tasks(
+        self, method: str, baselines: Sequence[Run]
+    ) -> dict[str, SingleTask]:
+        """Each task's single-task curve: the method's own, else ARROW's."""
+        curves = {}
+        for task in self.scales:
+            for name in (method, NORMALISER):
+                runs = _single_runs(baselines, self.suite, task, name)
+                if runs:
+                    series = median_series([self.curve(run.curve) for run in runs])
+                    curves[task] = SingleTask(name, series.epochs, series.median)
+                    break
+        return curves
+
+
+def build_normaliser(
+    suite: str, runs: Sequence[Run], baselines: Sequence[Run]
+) -> Normaliser:
+    """Chooses a scale for every task the given runs have.
+
+    In this order: the single-task ARROW runs among the baselines, the scores shipped
+    with the suite, and else the best score among the runs themselves.
+    """
+    everything = [r for r in (*runs, *baselines) if r.curve.suite == suite]
+    normaliser = Normaliser(suite)
+    for task in dict.fromkeys(t for run in everything for t in run.curve.tasks):
+        for scale in (
+            _from_baselines(suite, task, baselines),
+            _from_reference(suite, task),
+            _from_best(task, everything),
+        ):
+            if scale is not None and scale.high > scale.low:
+                normaliser.scales[task] = scale
+                break
+        else:
+            normaliser.notes.append(
+                f"{task_label(suite, task)} is left out of every normalised number: no "
+                "score above random is known for it."
+            )
+    normaliser.notes += _explain(normaliser, bool(baselines))
+    return normaliser
+
+
+def _from_baselines(suite: str, task: str, baselines: Sequence[Run]) -> Scale | None:
+    """Medians over seeds of the first and the last single-task ARROW evaluation."""
+    runs = _single_runs(baselines, suite, task, NORMALISER)
+    lows = [r.curve.scores[0, 0] for r in runs if r.curve.epochs[0] == 0]
+    if not lows:
+        return None
+    high = np.median([run.curve.scores[-1, 0] for run in runs])
+    return Scale(float(np.median(lows)), float(high), "single-task ARROW runs")
+
+
+def _from_reference(suite: str, task: str) -> Scale | None:
+    if suite not in SUITES:
+        return None
+    reference = reference_scores(suite).get(task)
+    if reference is None or reference.random is None or reference.arrow is None:
+        return None
+    source = f"the suite's shipped reference scores ({reference.source})"
+    return Scale(float(reference.random), float(reference.arrow), source)
+
+
+def _from_best(task: str, runs: Iterable[Run]) -> Scale | None:
+    """Random: the runs' epoch 0. One: the best median over seeds of any method."""
+    groups: dict[tuple[str, str], list[tuple[RunCurve, np.ndarray]]] = {}
+    starts = []
+    for run in runs:
+        if task in run.curve.tasks:
+            raw = run.curve.scores[:, run.curve.tasks.index(task)]
+            key = (run.curve.method, run.curve.setting)
+            groups.setdefault(key, []).append((run.curve, raw))
+            starts += [raw[0]] if run.curve.epochs[0] == 0 else []
+    if not starts:
+        return None
+    best = max(
+        median_series(*zip(*g, strict=True)).median.max() for g in groups.values()
+    )
+    source = "the best median score among the runs given"
+    return Scale(float(np.median(starts)), float(best), source)
+
+
+def _single_runs(runs: Iterable[Run], suite: str, task: str, method: str) -> list[Run]:
+    return [
+        run
+        for run in runs
+        if run.curve.setting == "single"
+        and (run.curve.suite, run.curve.method) == (suite, method)
+        and run.curve.tasks == (task,)
+    ]
+
+
+def _explain(normaliser: Normaliser, with_baselines: bool) -> list[str]:
+    """Says in words which tasks are normalised by what."""
+    by_source: dict[str, list[str]] = {}
+    for task, scale in normaliser.scales.items():
+        label = task_label(normaliser.suite, task)
+        by_source.setdefault(scale.source, []).append(label)
+    notes = [
+        f"0 is a random policy and 1 is {source}"
+        + (f" for {', '.join(tasks)}." if len(by_source) > 1 else ".")
+        for source, tasks in by_source.items()
+    ]
+    if not with_baselines:
+        notes.append(
+            "No single-task runs were given (--baselines), so forward transfer is "
+            "not defined and 1 does not mean this project's own single-task score."
+        )
+    return notes
+
+
+def task_label(suite: str, task: str) -> str:
+    """The task's name for a reader; names outside the known suites stay as they are."""
+    return SUITES[suite].labels.get(task, task) if suite in SUITES else task

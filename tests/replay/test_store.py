@@ -1,0 +1,79 @@
+import lz4.block
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rllib_arrow.replay.chunk import Chunk
+from rllib_arrow.replay.store import BLOCK_FRAMES, ChunkCodec, ChunkStore, Record
+from tests.replay.reference import make_chunk
+
+
+@given(
+    length=st.integers(1, 70),
+    seed=st.integers(0, 9),
+    window=st.tuples(st.floats(0, 1), st.floats(0, 1)),
+    frame=st.sampled_from([(1, 1, 1), (3, 5, 2), (16, 16, 3)]),
+)
+@settings(max_examples=60, deadline=None)
+def test_any_window_of_a_chunk_is_read_back_exactly(length, seed, window, frame):
+    chunk = make_chunk(seed, length, frame)
+    codec = ChunkCodec(length, frame)
+    data = codec.encode(chunk)
+    start = int(window[0] * (length - 1))
+    stop = start + 1 + int(window[1] * (length - start - 1))
+    out = np.empty((stop - start, *frame), np.uint8)
+    codec.read_frames(data, start, out)
+    np.testing.assert_array_equal(out, chunk.obs[start:stop])
+    for name in Chunk._fields[1:]:
+        np.testing.assert_array_equal(codec.field(data, name), getattr(chunk, name))
+
+
+def scrolling_and_still():
+    """Two blocks of noise: one moves by a row per frame, one only becomes brighter."""
+    noise = np.random.default_rng(0).integers(0, 256, (64, 8, 3), np.uint8)
+    t = range(BLOCK_FRAMES)
+    scrolling = np.stack([np.roll(noise, i, axis=0) for i in t])
+    brighter = np.stack([noise + np.uint8(i) for i in t])
+    return np.concatenate([scrolling, brighter])
+
+
+def test_each_block_is_stored_the_smaller_way():
+    obs = scrolling_and_still()
+    chunk = make_chunk(0, len(obs), obs.shape[1:])._replace(obs=obs)
+    codec = ChunkCodec(len(obs), obs.shape[1:])
+    data = codec.encode(chunk)
+    assert codec.field(data, "is_difference").tolist() == [False, True]
+    out = np.empty_like(obs)
+    codec.read_frames(data, 0, out)
+    np.testing.assert_array_equal(out, obs)
+
+
+def test_only_the_blocks_of_the_window_are_decompressed(monkeypatch):
+    chunk = make_chunk(0, 8 * BLOCK_FRAMES)
+    codec = ChunkCodec(8 * BLOCK_FRAMES, chunk.obs.shape[1:])
+    data = codec.encode(chunk)
+    calls = []
+    real = lz4.block.decompress
+    monkeypatch.setattr(
+        lz4.block, "decompress", lambda *a, **k: calls.append(1) or real(*a, **k)
+    )
+    out = np.empty((BLOCK_FRAMES, *chunk.obs.shape[1:]), np.uint8)
+    codec.read_frames(data, 2 * BLOCK_FRAMES, out)
+    assert len(calls) == 1
+    codec.read_frames(data, 2 * BLOCK_FRAMES + 1, out)
+    assert len(calls) == 3
+
+
+def test_a_chunk_is_dropped_with_its_last_holder():
+    store = ChunkStore()
+    record = Record(b"12345", "", 7, None)
+    store.hold(record)
+    store.hold(record)
+    assert (len(store), store.bytes) == (1, 5)
+    store.release(7)
+    assert store[7] is record
+    store.release(7)
+    assert (len(store), store.bytes) == (0, 0)
+    with pytest.raises(KeyError):
+        store[7]
