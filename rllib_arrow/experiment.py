@@ -97,7 +97,7 @@ def _check(draft: Draft) -> Experiment:
     run, env = block["run"], block["env"]
     if not run:
         raise SettingError("run", run, f"is missing, {nearest('', ALGORITHMS)}")
-    if run not in ALGORITHMS:
+    if run not in list(ALGORITHMS):
         raise SettingError("run", run, f"unknown algorithm, {nearest(run, ALGORITHMS)}")
     if env not in ENVIRONMENTS:
         hint = nearest(env, ENVIRONMENTS)
@@ -110,7 +110,7 @@ def _check(draft: Draft) -> Experiment:
         _require(block, key, fits, f"a whole number of at least {least}")
     block["stop"] = _check_stop(block["stop"])
     block["checkpoint_config"] = _check_checkpoints(block["checkpoint_config"])
-    block["config"] = _check_config(draft, run, block)
+    block["config"] = _check_config(run, block)
     return Experiment(file=draft.file, name=draft.name, **block)
 
 
@@ -139,33 +139,51 @@ def _check_checkpoints(given: dict[str, Any]) -> dict[str, Any]:
     return {**CHECKPOINTS, **checked}
 
 
-def _check_config(draft: Draft, run: str, block: dict[str, Any]) -> dict[str, Any]:
+def _check_config(run: str, block: dict[str, Any]) -> dict[str, Any]:
     algorithm = ALGORITHMS[run]
     config = check_settings(block["config"], settable(algorithm.get_default_config()))
     if "seed" in config and block["num_samples"] > 1:
         problem = f"num_samples ({block['num_samples']}) brings its own seeds: drop one"
         raise SettingError("config.seed", config["seed"], problem)
     for plain in examples(config):
-        build_config(algorithm, block["env"], plain, draft)
+        _check_together(algorithm, {"env": block["env"], **plain})
     return config
 
 
-def build_config(
-    algorithm: Any, env: str, plain: dict[str, Any], draft: Draft | None = None
-) -> Any:
-    """Returns the algorithm's own config object, checked by the algorithm itself."""
+def _check_together(algorithm: Any, plain: dict[str, Any]) -> None:
+    """Lets the algorithm itself judge the settings, and finds the one it dislikes."""
+    problem = _problem_with(algorithm, plain)
+    if not problem:
+        return
+    path, value = _culprit(algorithm, plain)
+    raise SettingError(path, value, problem)
+
+
+def _problem_with(algorithm: Any, plain: dict[str, Any]) -> str:
     if plain.get("num_gpus_per_learner") == "auto":
         plain = {**plain, "num_gpus_per_learner": 0}
     try:
-        built = algorithm.get_default_config().update_from_dict({"env": env, **plain})
-        built.validate()
+        algorithm.get_default_config().update_from_dict(plain).validate()
     except (ValueError, TypeError, KeyError, AttributeError, AssertionError) as error:
-        said = " ".join(str(error).split())
-        # The algorithm names its settings; the first named tells which file to blame.
-        named = next((key for key in plain if key in said), "")
-        origin = draft.origin_of(f"config.{named}") if draft else "config"
-        raise ExperimentError(f"{origin}: config: {said}") from error
-    return built
+        return " ".join(str(error).split())
+    return ""
+
+
+def _culprit(algorithm: Any, plain: dict[str, Any]) -> tuple[str, Any]:
+    """Returns the setting without which the others would do, as path and value."""
+    for key, value in plain.items():
+        for name in value if isinstance(value, dict) else ():
+            inner = {k: v for k, v in value.items() if k != name}
+            if not _problem_with(algorithm, {**plain, key: inner}):
+                return f"config.{key}.{name}", value[name]
+        rest = {k: v for k, v in plain.items() if k != key}
+        if not _problem_with(algorithm, rest):
+            return f"config.{key}", value
+    # Nothing works without a curriculum, so leaving it out cannot clear it.
+    curriculum = plain.get("curriculum", {})
+    if _problem_with(algorithm, {"curriculum": curriculum}):
+        return "config.curriculum", curriculum
+    return "config", plain
 
 
 def sample_seeds(num_samples: int) -> list[int]:

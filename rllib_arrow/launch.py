@@ -26,7 +26,7 @@ RECORD = "experiment.json"
 # Ray's own chatter, none of which a user can act upon.
 QUIET = {
     "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
-    "RAY_BACKEND_LOG_LEVEL": "error",
+    "RAY_AIR_NEW_OUTPUT": "0",
     "RAY_USAGE_STATS_ENABLED": "0",
     "TUNE_WARN_EXCESSIVE_EXPERIMENT_CHECKPOINT_SYNC_THRESHOLD_S": "0",
 }
@@ -34,10 +34,11 @@ QUIET = {
 
 def connect(debug: bool = False) -> None:
     """Joins the cluster that RAY_ADDRESS names, or starts one on this machine."""
+    if ray.is_initialized():
+        return
     for key, value in ({} if debug else QUIET).items():
         os.environ.setdefault(key, value)
     level = logging.INFO if debug else logging.ERROR
-    logging.getLogger("ray").setLevel(level)
     address = os.environ.get("RAY_ADDRESS")
     own: dict[str, Any] = {}
     if not address:
@@ -112,6 +113,27 @@ def location_of(storage: str, name: str) -> str:
     return str(Path(storage).expanduser().resolve() / name)
 
 
+def check_location(location: str, resume: bool) -> None:
+    """Refuses to mix a new run with an old one, or to resume what is not there."""
+    exists = tune.Tuner.can_restore(location)
+    if exists and not resume:
+        said = (
+            "holds a run already: continue it with --resume, or choose another --name"
+        )
+        raise ExperimentError(f"{location}: {said}")
+    if resume and not exists:
+        raise ExperimentError(f"{location}: holds no run to resume; leave out --resume")
+
+
+def param_space(experiment: Experiment, config: dict[str, Any]) -> dict[str, Any]:
+    """Returns what Tune varies: the file's search spaces, and a seed per sample.
+
+    Seeds are a grid, so that in a sweep every value meets every seed.
+    """
+    seeds = {"grid_search": sample_seeds(experiment.num_samples)}
+    return to_tune({"env": experiment.env, "seed": seeds, **config})
+
+
 def make_tuner(
     experiment: Experiment,
     config: dict[str, Any],
@@ -119,17 +141,11 @@ def make_tuner(
     callbacks: list[tune.Callback],
 ) -> tune.Tuner:
     """Returns a Tuner for a new run at the location."""
-    if tune.Tuner.can_restore(location):
-        raise ExperimentError(
-            f"{location}: holds a run already: continue it with --resume, "
-            "or choose another --name"
-        )
     _write_record(location, experiment)
     storage, _, name = location.rpartition("/")
-    seeds = {} if "seed" in config else {"seed": {"grid_search": _seeds(experiment)}}
     return tune.Tuner(
         experiment.run,
-        param_space=to_tune({"env": experiment.env, **config, **seeds}),
+        param_space=param_space(experiment, config),
         tune_config=tune.TuneConfig(trial_dirname_creator=trial_dirname),
         run_config=tune.RunConfig(
             name=name,
@@ -143,14 +159,8 @@ def make_tuner(
     )
 
 
-def _seeds(experiment: Experiment) -> list[int]:
-    return sample_seeds(experiment.num_samples)
-
-
 def restore_tuner(experiment: Experiment, location: str) -> tune.Tuner:
     """Returns a Tuner that goes on with the unfinished and failed trials of a run."""
-    if not tune.Tuner.can_restore(location):
-        raise ExperimentError(f"{location}: holds no run to resume; leave out --resume")
     now, then = _record_of(experiment), _read_record(location)
     for key in {**then, **now}:
         if now.get(key) != then.get(key):

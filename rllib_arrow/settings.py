@@ -52,11 +52,19 @@ def settable(default_config: Any) -> dict[str, Any]:
         code = isinstance(value, (type, enum.Enum)) or callable(value)
         return not code and not (type(value) is int and value == DEPRECATED_VALUE)
 
-    return {
-        key: value
+    # RLlib keeps a few settings, such as the batch size, behind properties.
+    values = {
+        key.removeprefix("_"): value
         for key, value in vars(default_config).items()
-        if not key.startswith("_") and is_data(value) and key not in ("in_evaluation",)
+        if not key.startswith("_") or _is_property(default_config, key[1:])
     }
+    del values["in_evaluation"]
+    return {key: value for key, value in values.items() if is_data(value)}
+
+
+def _is_property(config: Any, name: str) -> bool:
+    found = getattr(type(config), name, None)
+    return isinstance(found, property) and found.fset is not None
 
 
 def check_settings(
@@ -129,8 +137,9 @@ def _check_plain(path: str, key: str, value: Any, default: Any) -> Any:
         whole = isinstance(default, int) and not FRACTION_TOO.match(key)
         return _number(path, value, whole)
     if isinstance(default, str):
-        auto_number = default == "auto" and to_number(value) is not None
-        return _require(path, value, isinstance(value, str) or auto_number, "a text")
+        if default == "auto" and to_number(value) is not None:
+            return to_number(value)
+        return _require(path, value, isinstance(value, str), "a text")
     if isinstance(default, dict):
         return _require(path, value, isinstance(value, dict), "a mapping")
     return _require(path, value, isinstance(value, list), "a list")

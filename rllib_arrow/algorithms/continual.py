@@ -216,12 +216,14 @@ class ContinualAlgorithm(Algorithm):
         return path
 
     @override(Algorithm)
-    def restore_from_path(self, path, *args, **kwargs) -> None:
-        """Restores a checkpoint; one without replay is good for evaluation only."""
+    def restore_from_path(
+        self, path, *args, replay: bool = True, component: str | None = None, **kwargs
+    ) -> None:
+        """Restores a checkpoint; with `replay=False` fit for evaluation only."""
         if "://" not in str(path):
             path = Path(path).resolve().as_posix()
-        super().restore_from_path(path, *args, **kwargs)
-        if (Path(path) / REPLAY).is_dir() and kwargs.get("component") is None:
+        super().restore_from_path(path, *args, component=component, **kwargs)
+        if replay and component is None:
             ray.get(self.replay.load.remote((Path(path) / REPLAY).as_posix()))
 
     @override(Algorithm)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-import ray
+from ray.rllib.callbacks.utils import make_callback
 
 from rllib_arrow.algorithms.runner_calls import RunnerCalls
 from rllib_arrow.evaluation.protocol import EpisodeScores
@@ -36,30 +37,32 @@ class Evaluator:
         self.finish()
         if any(row["epoch"] == epoch for row in self._rows):
             return
+        self._fire("on_evaluate_start")
         group = self._algorithm.eval_env_runner_group
-        requests = [
-            {
-                "task": task,
-                "epoch": epoch,
-                "episodes": self._config.evaluation_duration,
-                "weights": self._algorithm.weights(),
-            }
-            for task in self._curriculum.task_names
-        ]
         if group is not None and group.num_remote_env_runners() > 0:
             restore = self._algorithm.restore_env_runners
+            requests = self._requests(epoch, self._curriculum.task_names)
             calls = RunnerCalls(group, restore, "evaluate", requests)
             self._pending = (epoch, calls)
         else:
-            runner = self._algorithm.eval_env_runner or self._algorithm.env_runner
-            self._record(epoch, [runner.evaluate(**request) for request in requests])
+            self._record(epoch, self.score(epoch, self._curriculum.task_names))
+
+    def score(
+        self, epoch: int, tasks: Sequence[str], episodes: int | None = None
+    ) -> list[dict[str, Any]]:
+        """Evaluates tasks here and now; returns rows and leaves the table alone."""
+        runner = self._algorithm.eval_env_runner or self._algorithm.env_runner
+        requests = self._requests(epoch, tasks, episodes)
+        scores = [runner.evaluate(**request) for request in requests]
+        return self._rows_of(epoch, tasks, scores)
 
     def finish(self) -> dict[str, Any]:
         """Waits for the evaluation under way, if any; returns the latest scores."""
         if self._pending:
             epoch, calls = self._pending
             self._pending = None
-            self._record(epoch, calls.results())
+            tasks = self._curriculum.task_names
+            self._record(epoch, self._rows_of(epoch, tasks, calls.results()))
         return self._latest or {}
 
     def take_latest(self) -> dict[str, Any] | None:
@@ -78,8 +81,19 @@ class Evaluator:
         if self._rows:
             self._algorithm.run_directory.write_scores(self._rows)
 
-    def _record(self, epoch: int, scores: list[EpisodeScores]) -> None:
-        tasks = self._curriculum.task_names
+    def _requests(
+        self, epoch: int, tasks: Sequence[str], episodes: int | None = None
+    ) -> list[dict[str, Any]]:
+        shared = {
+            "epoch": epoch,
+            "episodes": episodes or self._config.evaluation_duration,
+            "weights": self._algorithm.weights(),
+        }
+        return [shared | {"task": task} for task in tasks]
+
+    def _rows_of(
+        self, epoch: int, tasks: Sequence[str], scores: list[EpisodeScores]
+    ) -> list[dict[str, Any]]:
         shared = {
             "method": self._config.method,
             "suite": self._curriculum.suite,
@@ -89,7 +103,7 @@ class Evaluator:
             "frames": epoch * self._config.frames_per_epoch,
             "trained_task": self._curriculum.task_at(epoch - 1) if epoch else "",
         }
-        new = [
+        return [
             shared
             | {
                 "eval_task": task,
@@ -99,12 +113,27 @@ class Evaluator:
             }
             for task, score in zip(tasks, scores, strict=True)
         ]
-        self._rows += new
+
+    def _record(self, epoch: int, rows: list[dict[str, Any]]) -> None:
+        self._rows += rows
         self._algorithm.run_directory.write_scores(self._rows)
-        self._latest = {"epoch": epoch} | running_metrics_of(
-            self._rows, self._curriculum
-        )
-        for row in new:
+        metrics = running_metrics_of(self._rows, self._curriculum)
+        self._latest = {"epoch": epoch} | metrics
+        for row in rows:
             self._latest[row["eval_task"]] = {
                 key: row[key] for key in ("return_mean", "return_std", "episodes")
             }
+        self._fire("on_evaluate_end", evaluation_metrics=self._latest)
+
+    def _fire(self, event: str, **more: Any) -> None:
+        """Tells RLlib's callbacks, as RLlib's own evaluation does."""
+        make_callback(
+            event,
+            callbacks_objects=self._algorithm.callbacks,
+            callbacks_functions=getattr(self._config, f"callbacks_{event}"),
+            kwargs={
+                "algorithm": self._algorithm,
+                "metrics_logger": self._algorithm.metrics,
+                **more,
+            },
+        )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from rllib_arrow.models.distributions import BINS, two_hot_mean, unimix_probs
+from rllib_arrow.models.distributions import BINS, unimix_probs
 from rllib_arrow.models.layers import MLP
 from rllib_arrow.models.size import ModelSize
 
@@ -27,7 +27,3 @@ class TwoHotHead(MLP):
         super().__init__(
             size.state_units, size.mlp_units, size.mlp_layers, BINS, zero_output=True
         )
-
-    def mean(self, states: Tensor) -> Tensor:
-        """Takes [..., state_units], returns the numbers [...]."""
-        return two_hot_mean(self(states))

@@ -96,7 +96,8 @@ def two_hot_loss(log_probs: Tensor, values: Tensor) -> Tensor:
     step = 2.0 * SYMLOG_LIMIT / (BINS - 1)
     position = (symlog(values) + SYMLOG_LIMIT) / step
     position = position.clamp(0.0, BINS - 1.0)
-    lower = position.floor().clamp(max=BINS - 2.0)
+    # A value that is not a number has no bin; its share makes the loss NaN, as it must.
+    lower = position.nan_to_num().floor().clamp(max=BINS - 2.0)
     upper_share = position - lower
     index = lower.long().unsqueeze(-1)
     at_lower = log_probs.gather(-1, index).squeeze(-1)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import torch
 from torch import Tensor, nn
 
@@ -54,7 +56,7 @@ class Encoder(nn.Module):
         super().__init__()
         plan = channel_plan(image_shape, depth)
         self.layers = nn.Sequential()
-        for inputs, outputs in zip(plan, plan[1:], strict=False):
+        for inputs, outputs in pairwise(plan):
             self.layers.append(nn.Conv2d(inputs, outputs, 4, 2, 1, bias=False))
             self.layers.append(ChannelNormSiLU(outputs))
         self.units = SMALLEST * SMALLEST * plan[-1]
@@ -77,7 +79,7 @@ class Decoder(nn.Module):
         self.linear = nn.Linear(inputs, SMALLEST * SMALLEST * plan[0], bias=False)
         self.norm = ChannelNormSiLU(plan[0])
         self.layers = nn.Sequential()
-        for inner, outer in zip(plan, plan[1:-1], strict=False):
+        for inner, outer in pairwise(plan[:-1]):
             self.layers.append(nn.ConvTranspose2d(inner, outer, 4, 2, 1, bias=False))
             self.layers.append(ChannelNormSiLU(outer))
         self.layers.append(nn.ConvTranspose2d(plan[-2], plan[-1], 4, 2, 1))

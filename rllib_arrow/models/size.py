@@ -62,7 +62,9 @@ class ModelSize:
             )
         if "size" in setting:
             if not isinstance(setting["size"], str):
-                raise ValueError(f"model_size.size ({setting['size']!r}) must be a str.")
+                raise ValueError(
+                    f"model_size.size ({setting['size']!r}) must be a str."
+                )
             return replace(cls.from_config(setting["size"]), **changes)
         missing = [name for name in names if name not in changes]
         if missing:

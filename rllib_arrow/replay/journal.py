@@ -66,6 +66,10 @@ class JournaledReplayActor(ReplayActor):
             self.save(self._journal)
         return self.stats()
 
+    def pid(self) -> int:
+        """Returns the process this actor lives in."""
+        return os.getpid()
+
     def save(self, path: str | os.PathLike) -> None:
         """Writes a snapshot that also holds the rows too few for a chunk yet."""
         state = self._replay.get_state()

@@ -75,7 +75,9 @@ class Splicer:
         """Takes one equally long stream of rows per environment, as long chunks."""
         for row in range(len(streams[0].rewards)):
             fields = zip(*streams, strict=True)
-            yield from self.push(*(np.stack([s[row] for s in field]) for field in fields))
+            yield from self.push(
+                *(np.stack([s[row] for s in field]) for field in fields)
+            )
 
     def get_state(self) -> dict[str, np.ndarray]:
         """Returns the waiting rows, fields [num_envs, waiting, ...]; {} if none."""

@@ -21,8 +21,8 @@ from hashlib import blake2b
 from itertools import pairwise
 from math import prod
 
-import lz4.block
 import numpy as np
+import pyarrow as pa
 
 from rllib_arrow.replay.chunk import Chunk
 
@@ -32,7 +32,8 @@ BLOCK_FRAMES = 16
 
 # LZ4's slower search finds far more in game frames than the quick one, and reading
 # costs the same. Higher levels gain a few percent more and take several times as long.
-LEVEL = 4
+# PyArrow writes the same bytes as the lz4 package, but reads without an extra copy.
+_LZ4 = pa.Codec("lz4_raw", compression_level=4)
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,11 +112,8 @@ class ChunkCodec:
         for block in range(start // BLOCK_FRAMES, -(-stop // BLOCK_FRAMES)):
             first = block * BLOCK_FRAMES
             count = min(BLOCK_FRAMES, self.chunk_length - first)
-            raw = lz4.block.decompress(
-                view[ends[block - 1] if block else 0 : ends[block]],
-                uncompressed_size=count * self._frame_bytes,
-                return_bytearray=True,
-            )
+            packed = view[ends[block - 1] if block else 0 : ends[block]]
+            raw = _LZ4.decompress(packed, decompressed_size=count * self._frame_bytes)
             frames = np.frombuffer(raw, np.uint8).reshape(count, -1)
             if is_difference[block]:
                 _integrate(frames[: stop - first])
@@ -131,12 +129,7 @@ def _compress(frames: np.ndarray) -> tuple[bytes, bool]:
     """
     difference = frames.copy()
     difference[1:] -= frames[:-1]
-    plain, moved = (
-        lz4.block.compress(
-            block, mode="high_compression", compression=LEVEL, store_size=False
-        )
-        for block in (frames, difference)
-    )
+    plain, moved = (_LZ4.compress(b, asbytes=True) for b in (frames, difference))
     return (moved, True) if len(moved) < len(plain) else (plain, False)
 
 

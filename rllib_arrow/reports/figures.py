@@ -16,8 +16,9 @@ from rllib_arrow.metrics.statistics import Summary, median_series
 from rllib_arrow.reports.analysis import Comparison, SingleTaskResult
 from rllib_arrow.reports.normalise import task_label
 from rllib_arrow.reports.style import (
+    INK,
+    PALETTE,
     WIDTH,
-    Theme,
     band,
     frames_axis,
     interval_bar,
@@ -29,7 +30,7 @@ from rllib_arrow.reports.style import (
 from rllib_arrow.reports.tables import metric_blocks, metric_heading
 
 
-def curves_figure(comparison: Comparison, theme: Theme) -> Figure:
+def curves_figure(comparison: Comparison) -> Figure:
     """Median score per task with its quartile band, bold while the task is trained."""
     columns = min(3, len(comparison.methods))
     lines = -(-len(comparison.methods) // columns)
@@ -39,10 +40,10 @@ def curves_figure(comparison: Comparison, theme: Theme) -> Figure:
     handles = []
     for ax, result in zip(axes.flat, comparison.methods.values(), strict=False):
         handles = [
-            _task_curve(ax, result.curves, task, theme.palette[i % 7])
+            _task_curve(ax, result.curves, task, PALETTE[i % len(PALETTE)])
             for i, task in enumerate(tasks)
         ]
-        _mark_cycles(ax, result.curves[0], theme)
+        _mark_cycles(ax, result.curves[0])
         ax.set_title(f"{result.method} ({seeds_label(len(result.curves))})", loc="left")
         frames_axis(ax)
     for ax in axes.flat[len(comparison.methods) :]:
@@ -69,17 +70,17 @@ def _task_curve(ax: Axes, curves: Sequence[RunCurve], task: str, colour: str) ->
     return line
 
 
-def _mark_cycles(ax: Axes, curve: RunCurve, theme: Theme) -> None:
+def _mark_cycles(ax: Axes, curve: RunCurve) -> None:
     """A dotted line where a cycle ends and the next begins."""
     for cycle in range(1, curve.cycles):
         end = curve.of_cycle(cycle)[-1].end
         if end < curve.now:
             frames = np.interp(end, curve.epochs, curve.frames)
-            ax.axvline(frames, color=theme.ink, linestyle=":", linewidth=1.2)
+            ax.axvline(frames, color=INK, linestyle=":", linewidth=1.2)
 
 
 def bars_figure(
-    comparison: Comparison, paper: Mapping[str, Mapping[str, Summary]], theme: Theme
+    comparison: Comparison, paper: Mapping[str, Mapping[str, Summary]]
 ) -> Figure:
     """Metric bars with quartiles, sample efficiency last; diamonds are the paper's."""
     metrics = [
@@ -91,7 +92,7 @@ def bars_figure(
     figure = new_figure(max(1.6 * columns, 4.8), 2.5 * lines + 0.35)
     axes = figure.subplots(lines, columns, squeeze=False)
     for ax, metric in zip(axes.flat, metrics, strict=False):
-        _metric_bars(ax, comparison, metric, paper, theme)
+        _metric_bars(ax, comparison, metric, paper)
     for ax in axes.flat[len(metrics) :]:
         ax.set_visible(False)
     handles, labels = axes.flat[0].get_legend_handles_labels()
@@ -109,18 +110,15 @@ def _metric_bars(
     comparison: Comparison,
     metric: str,
     paper: Mapping[str, Mapping[str, Summary]],
-    theme: Theme,
 ) -> None:
     names = list(comparison.methods)
     for x, method in enumerate(names):
         summary = comparison.methods[method].summary(metric)
-        colour = method_colour(method, theme, names)
+        colour = method_colour(method, names)
         ax.bar(x, np.nan_to_num(summary.median), color=colour, width=0.72, label=method)
         if summary.seeds:
             errors = [[summary.median - summary.q25], [summary.q75 - summary.median]]
-            ax.errorbar(
-                x, summary.median, errors, color=theme.ink, capsize=3, linewidth=1.1
-            )
+            ax.errorbar(x, summary.median, errors, color=INK, capsize=3, linewidth=1.1)
         else:
             ax.text(
                 x,
@@ -137,10 +135,10 @@ def _metric_bars(
                 paper[method][metric].median,
                 "D",
                 markersize=5,
-                markerfacecolor=theme.paper,
-                markeredgecolor=theme.ink,
+                markerfacecolor="white",
+                markeredgecolor=INK,
             )
-    ax.axhline(0, color=theme.ink, linewidth=0.8)
+    ax.axhline(0, color=INK, linewidth=0.8)
     ax.set_title(metric_heading(metric), loc="left", fontsize=9.5)
     ax.set_xticks([])
     ax.set_xlim(-0.6, len(names) - 0.4)
@@ -149,13 +147,13 @@ def _metric_bars(
         ax.yaxis.set_major_formatter(FuncFormatter(short_number))
 
 
-def progress_figure(comparison: Comparison, theme: Theme) -> Figure:
+def progress_figure(comparison: Comparison) -> Figure:
     """Sample efficiency and the stability-plasticity balance while training."""
     figure = new_figure(WIDTH, 3.3)
     left, right = figure.subplots(1, 2)
     names = list(comparison.methods)
     for method, result in comparison.methods.items():
-        colour = method_colour(method, theme, names)
+        colour = method_colour(method, names)
         series = median_series(result.curves)
         band(left, series, colour, method)
         frames = comparison.efficiency.summary(method).median
@@ -166,7 +164,7 @@ def progress_figure(comparison: Comparison, theme: Theme) -> Figure:
                 threshold,
                 "o",
                 color=colour,
-                markeredgecolor=theme.ink,
+                markeredgecolor=INK,
                 markersize=7,
                 zorder=5,
             )
@@ -175,7 +173,7 @@ def progress_figure(comparison: Comparison, theme: Theme) -> Figure:
     if np.isfinite(comparison.efficiency.threshold):
         left.axhline(
             comparison.efficiency.threshold,
-            color=theme.ink,
+            color=INK,
             linestyle="--",
             linewidth=1,
         )
@@ -183,26 +181,26 @@ def progress_figure(comparison: Comparison, theme: Theme) -> Figure:
     right.set_title("WC-ACC at every evaluation", loc="left")
     for ax in (left, right):
         frames_axis(ax)
-        _mark_cycles(ax, comparison.first_curve, theme)
+        _mark_cycles(ax, comparison.first_curve)
     handles, labels = left.get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=len(labels))
     return figure
 
 
-def statistics_figure(comparison: Comparison, theme: Theme) -> Figure:
+def statistics_figure(comparison: Comparison) -> Figure:
     """Interquartile means and probabilities of improvement with 95 % intervals."""
     pairs, names = comparison.improvement, list(comparison.methods)
     figure = new_figure(WIDTH, 0.34 * max(len(names), len(pairs), 2) + 1.3)
     left, right = figure.subplots(1, 2)
     for y, (method, interval) in enumerate(comparison.iqm.items()):
-        colour = method_colour(method, theme, names)
-        interval_bar(left, y, interval, colour, theme)
+        colour = method_colour(method, names)
+        interval_bar(left, y, interval, colour)
     left.set_yticks(range(len(names)), names)
     left.set_title("Interquartile mean of final scores", loc="left")
     for y, ((x, _), interval) in enumerate(pairs.items()):
-        interval_bar(right, y, interval, method_colour(x, theme, names), theme)
+        interval_bar(right, y, interval, method_colour(x, names))
     right.set_yticks(range(len(pairs)), [f"{x} > {y}" for x, y in pairs])
-    right.axvline(0.5, color=theme.ink, linestyle="--", linewidth=1)
+    right.axvline(0.5, color=INK, linestyle="--", linewidth=1)
     right.set_xlim(0, 1)
     right.set_title("Probability of improvement", loc="left")
     for ax in (left, right):
@@ -213,7 +211,7 @@ def statistics_figure(comparison: Comparison, theme: Theme) -> Figure:
     return figure
 
 
-def single_task_figure(results: Sequence[SingleTaskResult], theme: Theme) -> Figure:
+def single_task_figure(results: Sequence[SingleTaskResult]) -> Figure:
     """Raw returns of the single-task runs, one panel per task."""
     columns = min(3, len(results))
     lines = -(-len(results) // columns)
@@ -223,7 +221,7 @@ def single_task_figure(results: Sequence[SingleTaskResult], theme: Theme) -> Fig
     handles = {}
     for ax, result in zip(axes.flat, results, strict=False):
         for method, curves in result.curves.items():
-            colour = method_colour(method, theme, names)
+            colour = method_colour(method, names)
             handles[method] = band(ax, median_series(curves), colour, method)
         ax.set_title(task_label(result.suite, result.task), loc="left")
         frames_axis(ax)

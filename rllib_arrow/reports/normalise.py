@@ -18,7 +18,7 @@ NORMALISER = "ARROW"  # the method whose single-task score is 1
 
 @dataclass(frozen=True)
 class Scale:
-    """The raw scores that become 0 and 1, and in words where they come from."""
+    """The raw scores that become 0 and 1, and a sentence on where they come from."""
 
     low: float
     high: float
@@ -73,14 +73,13 @@ def build_normaliser(
     everything = [r for r in (*runs, *baselines) if r.curve.suite == suite]
     normaliser = Normaliser(suite)
     for task in dict.fromkeys(t for run in everything for t in run.curve.tasks):
-        for scale in (
-            _from_baselines(suite, task, baselines),
-            _from_reference(suite, task),
-            _from_best(task, everything),
-        ):
-            if scale is not None and scale.high > scale.low:
-                normaliser.scales[task] = scale
-                break
+        scale = (
+            _from_baselines(suite, task, baselines)
+            or _from_reference(suite, task)
+            or _from_best(task, everything)
+        )
+        if scale is not None:
+            normaliser.scales[task] = scale
         else:
             normaliser.notes.append(
                 f"{task_label(suite, task)} is left out of every normalised number: no "
@@ -97,7 +96,11 @@ def _from_baselines(suite: str, task: str, baselines: Sequence[Run]) -> Scale | 
     if not lows:
         return None
     high = np.median([run.curve.scores[-1, 0] for run in runs])
-    return Scale(float(np.median(lows)), float(high), "single-task ARROW runs")
+    source = (
+        "0 is the first and 1 the last score of the single-task ARROW runs given, both "
+        "medians over seeds"
+    )
+    return _scale(float(np.median(lows)), float(high), source)
 
 
 def _from_reference(suite: str, task: str) -> Scale | None:
@@ -106,8 +109,11 @@ def _from_reference(suite: str, task: str) -> Scale | None:
     reference = reference_scores(suite).get(task)
     if reference is None or reference.random is None or reference.arrow is None:
         return None
-    source = f"the suite's shipped reference scores ({reference.source})"
-    return Scale(float(reference.random), float(reference.arrow), source)
+    source = (
+        "0 and 1 are the suite's shipped reference scores of a random policy and of "
+        f"single-task ARROW ({reference.source})"
+    )
+    return _scale(reference.random, reference.arrow, source)
 
 
 def _from_best(task: str, runs: Iterable[Run]) -> Scale | None:
@@ -125,8 +131,16 @@ def _from_best(task: str, runs: Iterable[Run]) -> Scale | None:
     best = max(
         median_series(*zip(*g, strict=True)).median.max() for g in groups.values()
     )
-    source = "the best median score among the runs given"
-    return Scale(float(np.median(starts)), float(best), source)
+    source = (
+        "0 is the score at epoch 0 and 1 the best median score of any method among the "
+        "runs given, as no single-task ARROW score is known"
+    )
+    return _scale(float(np.median(starts)), float(best), source)
+
+
+def _scale(low: float, high: float, source: str) -> Scale | None:
+    """A scale needs a 1 above its 0: a task never learned cannot be the measure."""
+    return Scale(low, high, source) if high > low else None
 
 
 def _single_runs(runs: Iterable[Run], suite: str, task: str, method: str) -> list[Run]:
@@ -146,14 +160,13 @@ def _explain(normaliser: Normaliser, with_baselines: bool) -> list[str]:
         label = task_label(normaliser.suite, task)
         by_source.setdefault(scale.source, []).append(label)
     notes = [
-        f"0 is a random policy and 1 is {source}"
-        + (f" for {', '.join(tasks)}." if len(by_source) > 1 else ".")
+        f"{source}{', for ' + ', '.join(tasks) if len(by_source) > 1 else ''}."
         for source, tasks in by_source.items()
     ]
     if not with_baselines:
         notes.append(
             "No single-task runs were given (--baselines), so forward transfer is "
-            "not defined and 1 does not mean this project's own single-task score."
+            "not defined, and 1 is not the score of single-task runs made here."
         )
     return notes
 

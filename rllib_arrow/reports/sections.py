@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
+import numpy as np
 from matplotlib.figure import Figure
 
 from rllib_arrow.metrics.curve import RunCurve
@@ -20,13 +21,13 @@ from rllib_arrow.reports.figures import (
 )
 from rllib_arrow.reports.normalise import task_label
 from rllib_arrow.reports.paper import Efficiency, EfficiencyBlock
-from rllib_arrow.reports.style import Theme
 from rllib_arrow.reports.tables import (
     Cell,
     Row,
     Table,
     efficiency_table,
     metric_blocks,
+    metric_label,
     metric_table,
     statistics_table,
 )
@@ -37,11 +38,11 @@ _SETTINGS = {"default": "default order", "reversed": "reversed order"}
 
 @dataclass
 class Picture:
-    """A figure yet to be drawn, once per theme."""
+    """A figure yet to be drawn."""
 
     name: str
     caption: str
-    make: Callable[[Theme], Figure]
+    make: Callable[[], Figure]
 
 
 @dataclass
@@ -106,7 +107,7 @@ def _comparison_section(comparison: Comparison) -> Section:
             f"metrics_{name}",
             "Median and quartiles over seeds."
             + (" Diamonds are the paper's medians." if printed else ""),
-            lambda theme: bars_figure(comparison, printed, theme),
+            lambda: bars_figure(comparison, printed),
         )
     )
     section.parts.append(
@@ -149,15 +150,28 @@ def _metric_tables(
         }
         name = f"{title}: median [q25 - q75] over seeds"
         table = metric_table(name, block, ours, printed)
-        for method, result in comparison.methods.items():
-            for metric in block:
-                values = result.values.get(metric, [])
-                reasons = {n for v in values for n in v.notes}
-                if metric not in ours[method] or not ours[method][metric].seeds:
-                    why = "; ".join(sorted(reasons)) or "not part of these runs"
-                    table.notes.append(f"{method}, {metric} is n/a: {why}.")
+        table.notes += _reasons(comparison, block)
         tables.append(table)
     return tables
+
+
+def _reasons(comparison: Comparison, metrics: Sequence[str]) -> list[str]:
+    """Why cells are empty, each reason once."""
+    empty: dict[tuple[str, str], list[str]] = {}
+    for method, result in comparison.methods.items():
+        for metric in metrics:
+            values = result.values.get(metric, [])
+            if not any(np.isfinite(v.value) for v in values):
+                notes = sorted({note for v in values for note in v.notes})
+                why = "; ".join(notes) or "not part of these runs"
+                empty.setdefault((method, why), []).append(metric_label(metric))
+    methods: dict[tuple[str, str], list[str]] = {}
+    for (method, why), names in empty.items():
+        methods.setdefault((", ".join(names), why), []).append(method)
+    return [
+        f"n/a: {names} of {', '.join(who)}: {why}."
+        for (names, why), who in methods.items()
+    ]
 
 
 def _paper_notes(comparison: Comparison) -> list[str]:
@@ -229,12 +243,12 @@ def _single_section(suite: str, results: list[SingleTaskResult]) -> Section:
     table = efficiency_table(f"{title}, raw returns", "Task", blocks)
     if scaled:
         table.notes.append(
-            "The paper prints scaled rewards here; they are divided by the reward scale."
+            "The paper prints scaled rewards; here they are divided by the scale."
         )
     picture = Picture(
         f"single_{suite}",
         "Raw return of single-task runs: median and quartiles over seeds.",
-        lambda theme: single_task_figure(results, theme),
+        lambda: single_task_figure(results),
     )
     return Section(f"single_{suite}", title, [picture, table])
 
@@ -256,7 +270,7 @@ def runs_table(results: Results) -> Table:
         "Frames",
         "State",
     ]
-    table = Table("Runs in this report", [*columns, "File"])
+    table = Table("Runs in this report", [*columns, "File"], numeric=False)
     for run in (*results.runs, *results.baselines):
         curve = run.curve
         end = f" / {curve.end}" if run.planned else ""

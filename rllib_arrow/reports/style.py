@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
 
 from matplotlib import rc_context
 from matplotlib.axes import Axes
@@ -15,42 +14,30 @@ from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from rllib_arrow.metrics.statistics import Interval, Series
 
-
-class Theme(NamedTuple):
-    """Colours of one appearance; the palette is safe for the colour-blind."""
-
-    name: str
-    paper: str
-    ink: str
-    faint: str
-    palette: tuple[str, ...]
-
-
-# Okabe and Ito's colours; black and yellow are replaced where they would not be seen.
-LIGHT = Theme(
-    "light",
-    "#ffffff",
-    "#1d2430",
-    "#d5d9e0",
-    ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#8A6D00", "#56B4E9", "#4B4B4B"),
-)
-DARK = Theme(
-    "dark",
-    "#161b22",
-    "#e4e8ef",
-    "#39414d",
-    ("#4BA3E3", "#F0803C", "#2BC497", "#E7A0C9", "#E5CF5A", "#8ED3FF", "#B8BEC8"),
+INK = "#1d2430"
+FAINT = "#d5d9e0"
+# Okabe and Ito's colours, told apart by the colour-blind; their black and yellow would
+# be lost on the ink or on white and are replaced.
+PALETTE = (
+    "#0072B2",
+    "#D55E00",
+    "#009E73",
+    "#CC79A7",
+    "#8A6D00",
+    "#56B4E9",
+    "#6B6B6B",
 )
 _METHOD_COLOURS = {
     name: i
     for i, names in enumerate((("ARROW", "AR50"), ("DV3", "AR25"), ("TES-SAC", "AR75")))
     for name in names
 }
-WIDTH = 9.6
+WIDTH = 9.6  # inches, of the widest figure
+DPI = 144
 
 
-def draw(make: Callable[[Theme], Figure], theme: Theme) -> bytes:
-    """Draws a figure in a theme and returns it as PNG."""
+def draw(make: Callable[[], Figure]) -> bytes:
+    """Draws a figure and returns it as PNG."""
     style = {
         "font.size": 9.5,
         "font.family": "DejaVu Sans",
@@ -62,30 +49,28 @@ def draw(make: Callable[[Theme], Figure], theme: Theme) -> bytes:
         "axes.axisbelow": True,
         "grid.linewidth": 0.6,
         "legend.frameon": False,
-        "text.color": theme.ink,
-        "axes.labelcolor": theme.ink,
-        "xtick.color": theme.ink,
-        "ytick.color": theme.ink,
-        "axes.edgecolor": theme.ink,
-        "grid.color": theme.faint,
-        "axes.facecolor": theme.paper,
-        "figure.facecolor": theme.paper,
+        "text.color": INK,
+        "axes.labelcolor": INK,
+        "xtick.color": INK,
+        "ytick.color": INK,
+        "axes.edgecolor": INK,
+        "grid.color": FAINT,
     }
     with rc_context(style):
-        figure = make(theme)
+        figure = make()
         FigureCanvasAgg(figure)
         buffer = io.BytesIO()
         # Without the date and version, equal numbers give equal files.
-        figure.savefig(buffer, format="png", dpi=120, metadata={"Software": None})
+        figure.savefig(buffer, format="png", dpi=DPI, metadata={"Software": None})
     return buffer.getvalue()
 
 
-def method_colour(method: str, theme: Theme, others: Sequence[str]) -> str:
+def method_colour(method: str, others: Sequence[str]) -> str:
     """The paper's methods have fixed colours; others take the ones that are left."""
     if method in _METHOD_COLOURS:
-        return theme.palette[_METHOD_COLOURS[method]]
+        return PALETTE[_METHOD_COLOURS[method]]
     rank = [m for m in others if m not in _METHOD_COLOURS].index(method)
-    return theme.palette[3 + rank % (len(theme.palette) - 3)]
+    return PALETTE[3 + rank % (len(PALETTE) - 3)]
 
 
 def new_figure(width: float, height: float) -> Figure:
@@ -102,13 +87,11 @@ def band(ax: Axes, series: Series, colour: str, label: str) -> Line2D:
     return line
 
 
-def interval_bar(
-    ax: Axes, y: int, interval: Interval, colour: str, theme: Theme
-) -> None:
+def interval_bar(ax: Axes, y: int, interval: Interval, colour: str) -> None:
     ax.plot(
         [interval.low, interval.high], [y, y], color=colour, linewidth=6, alpha=0.45
     )
-    ax.plot(interval.value, y, "|", color=theme.ink, markersize=13, markeredgewidth=2)
+    ax.plot(interval.value, y, "|", color=INK, markersize=13, markeredgewidth=2)
 
 
 def frames_axis(ax: Axes) -> None:

@@ -38,6 +38,7 @@ class Table:
     columns: list[str]
     rows: list[Row] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    numeric: bool = True  # the columns after the first hold numbers
 
     def markdown(self) -> str:
         lines = [f"**{_escape(self.title)}**", "", _line(map(_escape, self.columns))]
@@ -219,6 +220,7 @@ def statistics_table(
     table = Table(
         "Scores at the end of training: estimate [95 % bootstrap interval]",
         ["Quantity", "Method", "Estimate"],
+        numeric=False,
     )
     for method, interval in iqm.items():
         cells = (

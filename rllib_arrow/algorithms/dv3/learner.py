@@ -227,10 +227,11 @@ class DV3Learner(TorchLearner):
         with self._autocast():
             dream = net.dream(starts, noise)
             with torch.no_grad():
-                rewards = net.reward_head.mean(dream.states[1:])
+                reward_logits = net.reward_head(dream.states[1:])
                 continue_logits = net.continue_head(dream.states[1:]).squeeze(-1)
-                slow_values = net.slow_critic.mean(dream.states[:-1])
+                slow_logits = net.slow_critic(dream.states[:-1])
             value_logits = net.critic(dream.states)
+        rewards, slow_values = two_hot_mean(reward_logits), two_hot_mean(slow_logits)
         discounts = config.gamma * torch.sigmoid(continue_logits.float())
         values = two_hot_mean(value_logits.detach())
         returns = losses.lambda_returns(rewards, discounts, values, config.gae_lambda)

@@ -88,7 +88,7 @@ class DV3RLModule(TorchRLModule, InferenceOnlyAPI):
     # Acting
 
     def initial_state(self, batch_size: int) -> tuple[Tensor, ...]:
-        """Returns (h, z, previous action); `is_first` rows clear them anyway."""
+        """Returns (h, z, previous action) for a first call, all rows of it first."""
         h, z = self.rssm.initial(batch_size)
         return h, z, torch.zeros(batch_size, dtype=torch.int64, device=h.device)
 

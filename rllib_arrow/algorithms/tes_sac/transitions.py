@@ -22,13 +22,15 @@ def to_transitions(
     is no transition and gets weight 0; it follows either a terminal row or a
     truncation, so a truncated episode's last transition is one like any other.
     """
-    tensors = {key: torch.from_numpy(value) for key, value in rows.items()}
-    obs = tensors["obs"].to(device)
+
+    def column(key: str, row: int) -> Tensor:
+        return torch.tensor(rows[key][:, row], device=device)
+
     return {
-        Columns.OBS: scale_images(obs[:, 0]),
-        Columns.NEXT_OBS: scale_images(obs[:, 1]),
-        Columns.ACTIONS: tensors["actions"][:, 0].to(device),
-        Columns.REWARDS: tensors["rewards"][:, 1].to(device),
-        Columns.TERMINATEDS: tensors["is_terminated"][:, 1].float().to(device),
-        WEIGHTS: (~tensors["is_first"][:, 1]).float().to(device),
+        Columns.OBS: scale_images(column("obs", 0)),
+        Columns.NEXT_OBS: scale_images(column("obs", 1)),
+        Columns.ACTIONS: column("actions", 0),
+        Columns.REWARDS: column("rewards", 1),
+        Columns.TERMINATEDS: column("is_terminated", 1).float(),
+        WEIGHTS: (~column("is_first", 1)).float(),
     }

@@ -1,0 +1,271 @@
+"""The `rllib` command: train, evaluate, report, example."""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import os
+import sys
+import traceback
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NoReturn
+
+from rllib_arrow import tuned_examples
+from rllib_arrow.drafts import ExperimentError
+
+USER_ERROR, FAILED, INTERRUPTED = 2, 1, 130
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        """Says what is wrong in one line, where argparse would add its usage."""
+        line = " ".join(message.split())
+        print(f"{self.prog}: {line} (see {self.prog} --help)", file=sys.stderr)
+        raise SystemExit(USER_ERROR)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs the command and returns its exit code."""
+    args = make_parser().parse_args(argv)
+    if not args.debug:
+        for name in ("ray", "ray.rllib"):
+            logging.getLogger(name).setLevel(logging.ERROR)
+    try:
+        return args.command(args)
+    except KeyboardInterrupt:
+        print("rllib: interrupted", file=sys.stderr)
+        return INTERRUPTED
+    except BrokenPipeError:
+        # The reader of our output left; what is still buffered has nowhere to go.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return FAILED
+    except Exception as error:
+        if args.debug:
+            traceback.print_exc()
+        mistake = isinstance(error, (ValueError, OSError))
+        kind = "" if mistake else f"{type(error).__name__}: "
+        hint = "" if mistake or args.debug else " (--debug shows where)"
+        print(f"rllib: {kind}{_one_line(error)}{hint}", file=sys.stderr)
+        return USER_ERROR if mistake else FAILED
+
+
+def _one_line(error: Exception) -> str:
+    if isinstance(error, OSError) and error.filename:
+        return f"{error.filename}: {error.strerror}"
+    return " ".join(str(error).split())
+
+
+def make_parser() -> argparse.ArgumentParser:
+    """Returns the parser; each command's function stands in `command`."""
+    common = argparse.ArgumentParser(add_help=False)
+    common.add_argument(
+        "--debug", action="store_true", help="show tracebacks and Ray's own messages"
+    )
+    parser = _Parser(prog="rllib", description="Continual learning with RLlib.")
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    _add_train(commands.add_parser("train", help="train an experiment"), common)
+    _add_evaluate(
+        commands.add_parser("evaluate", parents=[common], help="score a checkpoint")
+    )
+    _add_report(
+        commands.add_parser("report", parents=[common], help="tables and figures")
+    )
+    _add_example(commands.add_parser("example", help="tuned examples"), common)
+    return parser
+
+
+def _add_train(parser: argparse.ArgumentParser, common: Any) -> None:
+    kinds = parser.add_subparsers(required=True, metavar="file")
+    file = kinds.add_parser("file", parents=[common], help="train from a YAML file")
+    add = file.add_argument
+    add("file", metavar="FILE", help="a YAML file, or the name of a tuned example")
+    add("--set", action="append", default=[], metavar="KEY.PATH=VALUE")
+    add("--stop", action="append", default=[], metavar="KEY=VALUE")
+    add("--num-samples", type=_positive, metavar="N", help="one trial per seed")
+    add("--storage", default="results", metavar="DIR", help="default: ./results")
+    add("--name", type=_name, help="of the run's directory; default: the experiment's")
+    add("--resume", action="store_true", help="continue the run of this name")
+    file.set_defaults(command=train)
+
+
+def _add_evaluate(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    add("checkpoint", metavar="CHECKPOINT", type=Path)
+    add("--episodes", type=_positive, metavar="N", help="per task")
+    add("--tasks", type=_names, metavar="a,b", help="default: the run's own")
+    add("--csv", type=Path, metavar="OUT", help="write the rows there as well")
+    parser.set_defaults(command=evaluate)
+
+
+def _add_report(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    add("runs", nargs="+", type=Path, metavar="RUN_DIR_OR_CSV")
+    add("--out", required=True, type=Path, metavar="DIR")
+    add("--baselines", type=Path, metavar="DIR_OR_CSV", help="single-task runs")
+    parser.set_defaults(command=report)
+
+
+def _add_example(parser: argparse.ArgumentParser, common: Any) -> None:
+    kinds = parser.add_subparsers(required=True, metavar="list|show")
+    listing = kinds.add_parser("list", parents=[common], help="all of them, in groups")
+    listing.set_defaults(command=list_examples)
+    show = kinds.add_parser("show", parents=[common], help="print one")
+    show.add_argument("name", metavar="NAME")
+    show.set_defaults(command=show_example)
+
+
+def _positive(text: str) -> int:
+    if not text.isascii() or not text.isdigit() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} must be a whole number above 0")
+    return int(text)
+
+
+def _name(text: str) -> str:
+    if not text or text in (".", "..") or "/" in text:
+        raise argparse.ArgumentTypeError(f"{text!r} must be a plain directory name")
+    return text
+
+
+def _names(text: str) -> list[str]:
+    names = [name.strip() for name in text.split(",")]
+    if not all(names):
+        raise argparse.ArgumentTypeError(f"{text!r} must be names with commas between")
+    return names
+
+
+def train(args: argparse.Namespace) -> int:
+    """Trains all trials of an experiment."""
+    from rllib_arrow import launch
+    from rllib_arrow.experiment import read_experiment
+    from rllib_arrow.progress import ProgressDisplay
+
+    file = tuned_examples.find(args.file)
+    experiment = read_experiment(file, args.set, args.stop, args.num_samples)
+    location = launch.location_of(args.storage, args.name or experiment.name)
+    launch.check_location(location, args.resume)
+    launch.connect(args.debug)
+    cluster = launch.cluster_resources()
+    config, line = launch.place_learners(experiment, cluster)
+    launch.check_resources(experiment, config, cluster)
+    if line:
+        print(line)
+    if args.resume:
+        tuner = launch.restore_tuner(experiment, location)
+    else:
+        tuner = launch.make_tuner(experiment, config, location, [ProgressDisplay()])
+    print(f"Run: {location}", flush=True)
+    results = tuner.fit()
+    return _tell_end(results, location)
+
+
+def _tell_end(results: Any, location: str) -> int:
+    unfinished = [r for r in results if not (r.metrics or {}).get("done")]
+    for result in results.errors:
+        said = str(result).strip().splitlines()[-1]
+        print(f"rllib: a trial failed: {said}", file=sys.stderr)
+    if results.errors or unfinished:
+        state = f"{len(unfinished)} of {len(results)} trials are not finished"
+        print(f"rllib: {state}; the same command with --resume continues", flush=True)
+        return FAILED if results.errors else INTERRUPTED
+    print("To evaluate a checkpoint again, and to compare runs:")
+    newest = next((r.checkpoint for r in results if r.checkpoint), None)
+    if newest:
+        print(f"  rllib evaluate {newest.path}")
+    print(f"  rllib report {location} --out {location}/report", flush=True)
+    return 0
+
+
+def evaluate(args: argparse.Namespace) -> int:
+    """Scores a checkpoint on every task of its run, or on some."""
+    _check_checkpoint(args.checkpoint)
+    if args.csv:
+        _check_writable(args.csv)
+
+    from rllib_arrow import launch
+    from rllib_arrow.evaluation.checkpoint import evaluate_checkpoint
+    from rllib_arrow.evaluation.score_table import to_csv, write_atomically
+
+    launch.connect(args.debug)
+    path = args.checkpoint.resolve()
+    rows = evaluate_checkpoint(path, episodes=args.episodes, tasks=args.tasks)
+    first = rows[0]
+    print(
+        f"{first['method']} on {first['suite']} ({first['setting']}, seed "
+        f"{first['seed']}), after epoch {first['epoch']}, {first['frames']:,} frames"
+    )
+    columns = ("eval_task", "return_mean", "return_std", "episodes")
+    print_table(columns, [[row[column] for column in columns] for row in rows])
+    if args.csv:
+        write_atomically(args.csv, to_csv(rows))
+        print(f"Rows: {args.csv}")
+    return 0
+
+
+def _check_checkpoint(path: Path) -> None:
+    if not path.is_dir():
+        raise ExperimentError(f"{path}: no such checkpoint directory")
+    if not (path / "rllib_checkpoint.json").is_file():
+        inside = sorted(path.glob("**/checkpoint_*/rllib_checkpoint.json"))
+        hint = f", but {inside[-1].parent} is one" if inside else ""
+        raise ExperimentError(f"{path}: not an RLlib checkpoint{hint}")
+
+
+def _check_writable(path: Path) -> None:
+    if path.is_dir() or not path.resolve().parent.is_dir():
+        raise ExperimentError(f"--csv {path}: must be a file in an existing directory")
+
+
+def report(args: argparse.Namespace) -> int:
+    """Writes tables, figures and a page about runs."""
+    from rllib_arrow.reports import forgetting_table, write_report
+
+    baselines = [args.baselines] if args.baselines else []
+    for path in [*args.runs, *baselines]:
+        if not path.exists():
+            raise ExperimentError(f"{path}: no such run directory or CSV file")
+    page = write_report(args.runs, args.out, baselines)
+    print(forgetting_table(args.runs, baselines))
+    print(f"Report: {page.resolve()}")
+    return 0
+
+
+def list_examples(args: argparse.Namespace) -> int:
+    """Names every tuned example, with a line on what it is."""
+    for group, found in tuned_examples.grouped().items():
+        print(group)
+        for name, description in found.items():
+            print(f"  {name:<28}{description}")
+    print(f"Files: {tuned_examples.directory()}")
+    return 0
+
+
+def show_example(args: argparse.Namespace) -> int:
+    """Prints a tuned example as it stands in its file."""
+    print(tuned_examples.find(args.name).read_text(encoding="utf-8"), end="")
+    return 0
+
+
+def print_table(header: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
+    """Prints columns, numbers to the right."""
+    cells = [[_cell(value) for value in row] for row in rows]
+    widths = [max(map(len, column)) for column in zip(header, *cells, strict=True)]
+    for row in [list(header), *cells]:
+        line = "  ".join(
+            text.rjust(width) if _is_number(text) else text.ljust(width)
+            for text, width in zip(row, widths, strict=True)
+        )
+        print(line.rstrip())
+
+
+def _cell(value: Any) -> str:
+    text = str(value)
+    return f"{float(text):.4g}" if _is_number(text) else text
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True

@@ -1,0 +1,74 @@
+"""Evaluates a checkpoint, with none of the workers that made it."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from ray.rllib.utils.checkpoints import Checkpointable
+
+from rllib_arrow.algorithms.continual import ContinualAlgorithm
+
+
+class CheckpointError(ValueError):
+    """The directory is not a checkpoint of this package, or it is damaged."""
+
+
+def load_for_evaluation(path: str | Path) -> ContinualAlgorithm:
+    """Restores an algorithm in this process alone, on the CPU, without its replay."""
+    path = Path(path).resolve()
+    file = path / Checkpointable.CLASS_AND_CTOR_ARGS_FILE_NAME
+    if not file.is_file():
+        raise CheckpointError(
+            f"{path} is not a checkpoint: {file.name} is missing; give a directory "
+            "such as <run>/checkpoint_000009."
+        )
+    try:
+        stored = pickle.loads(file.read_bytes())
+        algorithm_class, ((config,), _) = (
+            stored["class"],
+            stored["ctor_args_and_kwargs"],
+        )
+        config = algorithm_class.get_default_config().from_state(config)
+    except Exception as error:
+        raise CheckpointError(f"{file} is damaged: {error!r}") from error
+    if not issubclass(algorithm_class, ContinualAlgorithm):
+        raise CheckpointError(
+            f"{path} holds {algorithm_class.__name__}, which is none of ARROW, DV3 and "
+            "TES-SAC."
+        )
+    config = config.copy(copy_frozen=False)
+    config.env_runners(num_env_runners=0)
+    config.learners(num_learners=0, num_gpus_per_learner=0)
+    config.evaluation(
+        evaluation_num_env_runners=0, evaluation_parallel_to_training=False
+    )
+    try:
+        return algorithm_class.from_checkpoint(
+            path.as_posix(), config=config, replay=False
+        )
+    except Exception as error:
+        raise CheckpointError(f"{path} cannot be restored: {error!r}") from error
+
+
+def evaluate_checkpoint(
+    path: str | Path,
+    episodes: int | None = None,
+    tasks: Sequence[str] | None = None,
+) -> list[dict[str, Any]]:
+    """Returns one row per task, with the columns of `evaluations.csv`.
+
+    With the run's own number of episodes, the scores equal those the run logged at
+    this epoch: the same weights, environments and random streams.
+    """
+    algorithm = load_for_evaluation(path)
+    try:
+        names = algorithm.curriculum.task_names
+        for task in tasks or ():
+            if task not in names:
+                raise ValueError(f"task ({task!r}) must be one of {', '.join(names)}.")
+        return algorithm.evaluator.score(algorithm.iteration, tasks or names, episodes)
+    finally:
+        algorithm.stop()

@@ -1,0 +1,72 @@
+"""Finds the tuned examples: in the checkout, or where the package was installed."""
+
+from __future__ import annotations
+
+import sysconfig
+from pathlib import Path
+
+from rllib_arrow.drafts import ExperimentError, read_draft
+from rllib_arrow.settings import nearest
+
+METHODS = ("arrow", "dv3", "tes_sac")
+SUITES = ("atari", "coinrun", "minatar")
+
+
+def directory() -> Path:
+    """Returns the directory with the examples.
+
+    A checkout has it beside the package; an installation has it as data files, which
+    `setup.cfg` puts under `share`.
+    """
+    checkout = Path(__file__).resolve().parent.parent / "tuned_examples"
+    share = Path("share", "rllib_arrow", "tuned_examples")
+    installed = [
+        Path(sysconfig.get_path("data", scheme)) / share
+        for scheme in (sysconfig.get_default_scheme(), "posix_user")
+        if scheme in sysconfig.get_scheme_names()
+    ]
+    for place in (checkout, *installed):
+        if place.is_dir():
+            return place
+    raise ExperimentError(f"{checkout}: the tuned examples are not installed")
+
+
+def names() -> list[str]:
+    """Returns the names of all examples; those in `base/` are parts, not examples."""
+    return sorted(path.stem for path in directory().glob("*.yaml"))
+
+
+def find(file: str) -> Path:
+    """Returns the file, or else the example of that name."""
+    if Path(file).is_file():
+        return Path(file)
+    name = Path(file).name.removesuffix(".yaml")
+    if name in names() and file in (name, f"{name}.yaml"):
+        return directory() / f"{name}.yaml"
+    if Path(file).is_dir():
+        raise ExperimentError(f"{file}: is a directory, not a YAML file")
+    hint = nearest(name, names())
+    raise ExperimentError(f"{file}: no such file or example, {hint}")
+
+
+def grouped() -> dict[str, dict[str, str]]:
+    """Returns the examples with their descriptions, in groups."""
+    groups: dict[str, dict[str, str]] = {}
+    for name in names():
+        draft = read_draft(directory() / f"{name}.yaml")
+        description = draft.block.get("description", "")
+        groups.setdefault(_group_of(name), {})[name] = description
+    return dict(sorted(groups.items(), key=lambda item: _ORDER.index(item[0])))
+
+
+def _group_of(name: str) -> str:
+    if name.startswith("sweep_"):
+        return "Sweeps"
+    for suite in SUITES:
+        if any(name.startswith(f"{method}_{suite}") for method in METHODS):
+            return _TITLES[suite]
+    return "A first look"
+
+
+_TITLES = {"atari": "Atari", "coinrun": "CoinRun", "minatar": "MinAtar"}
+_ORDER = ("A first look", *_TITLES.values(), "Sweeps")

@@ -1,0 +1,64 @@
+"""A small learner and random batches, shared by the tests of DV3's parts."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+
+from rllib_arrow.algorithms.dv3.dv3 import DV3Config
+from rllib_arrow.algorithms.dv3.learner import DV3Learner
+
+SIDE, ACTIONS, B, T = 16, 5, 4, 6
+
+SMALL = {
+    "model_size": "nano",
+    "world_model_updates": 3,
+    "actor_critic_updates": 2,
+    "batch_size_B": B,
+    "batch_length_T": T,
+    "horizon_H": 4,
+    "dream_starts": 10,
+}
+
+
+def make_config(seed: int = 3, **changes: Any) -> DV3Config:
+    config = DV3Config().training(**SMALL | changes)
+    config.seed = seed
+    return config
+
+
+def make_spec(
+    config: DV3Config, side: int = SIDE, actions: int = ACTIONS, **changes: Any
+) -> Any:
+    spec = config.get_default_rl_module_spec()
+    spec.observation_space = gym.spaces.Box(0, 255, (side, side, 3), np.uint8)
+    spec.action_space = gym.spaces.Discrete(actions)
+    spec.model_config = {"model_size": config.model_size}
+    for name, value in changes.items():
+        setattr(spec, name, value)
+    return spec
+
+
+def make_learner(
+    side: int = SIDE, actions: int = ACTIONS, seed: int = 3, **changes: Any
+) -> DV3Learner:
+    config = make_config(seed, **changes)
+    spec = make_spec(config, side, actions).as_multi_rl_module_spec()
+    learner = DV3Learner(config=config, module_spec=spec)
+    learner.build()
+    return learner
+
+
+def random_batches(
+    seed: int = 0, side: int = SIDE, actions: int = ACTIONS, b: int = B, t: int = T
+) -> Iterator[dict[str, np.ndarray]]:
+    rng = np.random.default_rng(seed)
+    while True:
+        yield {
+            "obs": rng.integers(0, 256, (b, t, side, side, 3), dtype=np.uint8),
+            "actions": rng.integers(0, actions, (b, t)),
+            "rewards": rng.normal(size=(b, t)).astype(np.float32),
+            "is_first": rng.random((b, t)) < 0.1,
+            "is_terminated": rng.random((b, t)) < 0.1,
+        }

@@ -1,0 +1,67 @@
+"""A continual run small enough for a test, and ways to compare two runs."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any
+
+import numpy as np
+import tree
+from ray.rllib.core import DEFAULT_MODULE_ID
+
+from rllib_arrow import ARROWConfig, DV3Config, TESSACConfig
+from rllib_arrow.algorithms.continual import ContinualAlgorithm
+from rllib_arrow.algorithms.continual_config import ContinualConfig
+
+METHODS = {"ARROW": ARROWConfig, "DV3": DV3Config, "TES-SAC": TESSACConfig}
+
+
+def tiny_config(method: str = "ARROW", **curriculum: Any) -> ContinualConfig:
+    """Two MinAtar games, two epochs each, evaluated after every epoch."""
+    config = METHODS[method]().continual(
+        curriculum={
+            "suite": "minatar",
+            "tasks": ["breakout", "space_invaders"],
+            "epochs_per_task": 2,
+        }
+        | curriculum,
+        replay_capacity_chunks=16,
+        # Not a divisor of the epoch's steps: what is left over must not get lost.
+        replay_chunk_length=24,
+    )
+    if method == "TES-SAC":
+        config.training(updates_per_epoch=6, cnn_depth=4, mlp_units=16)
+        config.training(train_batch_size_per_learner=8, tes_start_epoch=1)
+    else:
+        config.training(
+            model_size="nano",
+            world_model_updates=4,
+            actor_critic_updates=3,
+            batch_size_B=4,
+            batch_length_T=8,
+            horizon_H=4,
+            dream_starts=8,
+        )
+    config.env_runners(num_envs_per_env_runner=4, rollout_fragment_length=40)
+    config.evaluation(evaluation_interval=1, evaluation_duration=4)
+    return config
+
+
+def train(algorithm: ContinualAlgorithm, epochs: int) -> list[dict[str, Any]]:
+    return [algorithm.train() for _ in range(epochs)]
+
+
+def scores(algorithm: ContinualAlgorithm) -> str:
+    """The run's evaluations.csv."""
+    return (algorithm.run_directory.local / "evaluations.csv").read_text()
+
+
+def digest(algorithm: ContinualAlgorithm) -> str:
+    """One number for all weights and optimiser states of the (first) learner."""
+    state = algorithm.learner_group.get_state()["learner"]
+    parts = (state["rl_module"][DEFAULT_MODULE_ID], state["optimizer"])
+    total = hashlib.sha256()
+    for leaf in tree.flatten(parts):
+        is_array = hasattr(leaf, "__array__")
+        total.update(np.asarray(leaf).tobytes() if is_array else repr(leaf).encode())
+    return total.hexdigest()

@@ -1,0 +1,29 @@
+"""Fixtures that more than one folder needs."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Iterator
+
+import pytest
+import ray
+
+# Before any test starts Ray: a token that is not left in the home directory, no tables.
+os.environ.setdefault("RAY_AUTH_TOKEN", secrets.token_hex(32))
+os.environ.setdefault("RAY_AIR_NEW_OUTPUT", "0")
+
+
+@pytest.fixture(scope="session")
+def ray_two_cpus() -> Iterator[None]:
+    """One Ray cluster with two CPUs for the whole session."""
+    if not ray.is_initialized():
+        ray.init(
+            address="local",
+            num_cpus=2,
+            include_dashboard=False,
+            log_to_driver=False,
+            logging_level="ERROR",
+        )
+    yield
+    ray.shutdown()

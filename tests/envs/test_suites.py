@@ -1,0 +1,136 @@
+"""The registry: names, spaces, scales, reference scores and its error messages."""
+
+import numpy as np
+import pytest
+
+from rllib_arrow.envs import options
+from rllib_arrow.envs.suites import SUITES, make_task, reference_scores, task_name
+
+
+def test_suites_have_the_tasks_of_the_contract_in_default_order():
+    assert SUITES["atari"].tasks == (
+        "ms_pacman",
+        "boxing",
+        "crazy_climber",
+        "frostbite",
+        "seaquest",
+        "enduro",
+    )
+    assert SUITES["coinrun"].tasks == (
+        "coinrun",
+        "nb",
+        "nb_rt",
+        "nb_rt_ga",
+        "nb_rt_ga_ma",
+        "nb_rt_ga_ma_ca",
+    )
+    assert SUITES["minatar"].tasks == (
+        "breakout",
+        "asterix",
+        "space_invaders",
+        "freeway",
+        "seaquest",
+    )
+    shapes = {s.name: (s.observation_shape, s.num_actions) for s in SUITES.values()}
+    assert shapes == {
+        "atari": ((64, 64, 3), 18),
+        "coinrun": ((64, 64, 3), 15),
+        "minatar": ((16, 16, 3), 6),
+    }
+    episodes = {s.name: s.evaluation_episodes for s in SUITES.values()}
+    assert episodes == {"atari": 16, "coinrun": 256, "minatar": 32}
+    assert SUITES["coinrun"].labels["nb_rt_ga"] == "+NB+RT+GA"
+
+
+@pytest.mark.parametrize("suite", list(SUITES))
+def test_all_tasks_of_a_suite_have_its_spaces_and_their_reward_scale(suite):
+    for name in SUITES[suite].tasks:
+        task = make_task(suite, name, 2)
+        rows = task.reset(0)
+        task.close()
+        task.close()
+        assert rows.obs.shape == (2, *SUITES[suite].observation_shape)
+        assert rows.obs.dtype == np.uint8 and rows.rewards.dtype == np.float32
+        assert all(flag.dtype == bool for flag in rows[2:])
+        assert task.observation_space == SUITES[suite].observation_space
+        assert task.action_space == SUITES[suite].action_space
+        assert task.reward_scale == SUITES[suite].reward_scale(name)
+
+
+def test_rewards_are_raw_whatever_the_reward_scale():
+    task = make_task("atari", "crazy_climber", 1)
+    assert task.reward_scale == 0.001
+    task.reset(0)
+    actions = np.random.default_rng(0).integers(18, size=(300, 1))
+    assert max(task.step(a).rewards[0] for a in actions) >= 100
+
+
+def test_options_reach_the_task():
+    task = make_task("minatar", "freeway", 1, max_episode_steps=3)
+    task.reset(0)
+    ends = [bool(task.step(np.zeros(1, np.int64)).is_truncated[0]) for _ in range(8)]
+    # Three steps and a reset, again and again.
+    assert ends == [False, False, True, False, False, False, True, False]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "kwargs", "message"),
+    [
+        (("ataro", "boxing", 1), {}, "unknown suite 'ataro': did you mean 'atari'?"),
+        ((None, "boxing", 1), {}, "unknown suite None"),
+        ((["atari"], "boxing", 1), {}, r"unknown suite \['atari'\]"),
+        (("atari", "pacman", 1), {}, "did you mean 'ms_pacman'?"),
+        (("minatar", 7, 1), {}, "unknown task of suite 'minatar' 7"),
+        (("custom", "boxing", 1), {}, "must be {id: ...}, not 'boxing'"),
+        (("atari", "boxing", 1), {"frameskip": 2}, "did you mean 'frame_skip'?"),
+        (("minatar", "freeway", 1), {"sticki": 2}, "did you mean 'sticky'?"),
+        (("minatar", "freeway", 1), {"sticky": 2}, r"sticky \(2\) must be"),
+        (("coinrun", "nb", 1), {"num_levels": -1}, r"num_levels \(-1\) must be"),
+        (("atari", "boxing", 0), {}, r"num_envs \(0\) must be an integer >= 1"),
+        (("atari", "boxing", 2.0), {}, r"num_envs \(2.0\) must be"),
+    ],
+)
+def test_a_mistake_is_answered_in_one_line_with_the_remedy(arguments, kwargs, message):
+    with pytest.raises(ValueError, match=message) as error:
+        make_task(*arguments, **kwargs)
+    assert "\n" not in str(error.value)
+
+
+def test_a_missing_simulator_is_one_line_that_names_the_package(monkeypatch):
+    def refuse(module):
+        raise ModuleNotFoundError(f"No module named {module!r}")
+
+    monkeypatch.setattr(options.importlib, "import_module", refuse)
+    for suite, package in [("atari", "ale-py"), ("minatar", "MinAtar")]:
+        with pytest.raises(ImportError, match=f"pip install {package}") as error:
+            make_task(suite, SUITES[suite].tasks[0], 1)
+        assert "\n" not in str(error.value)
+
+
+def test_paper_scores_are_converted_to_raw_points():
+    atari = reference_scores("atari")
+    # 12.40 at scale 0.05; 7.49 at 0.001; 14.48 at 0.2: worked by hand.
+    assert atari["ms_pacman"].paper_random == pytest.approx(248.0)
+    assert atari["crazy_climber"].paper_random == pytest.approx(7490.0)
+    assert atari["frostbite"].paper_random == pytest.approx(72.4)
+    assert atari["ms_pacman"].arrow == 1540.30
+    assert reference_scores("coinrun")["nb"].paper_random == pytest.approx(2.45)
+
+
+@pytest.mark.parametrize("suite", list(SUITES))
+def test_every_task_ships_a_measured_random_score_with_its_source(suite):
+    needed = 30 if suite == "atari" else 200
+    references = reference_scores(suite)
+    assert tuple(references) == SUITES[suite].tasks
+    for reference in references.values():
+        assert reference.random_episodes >= needed
+        assert "random_scores" in reference.source
+        assert (reference.arrow is None) == (suite == "minatar")
+        assert reference.arrow is None or reference.arrow > reference.random
+
+
+def test_task_names_of_own_tasks_are_their_name_or_their_id():
+    assert task_name("custom", {"id": "A-v0"}) == "A-v0"
+    assert task_name("atari", {"id": "A-v0", "name": "mine"}) == "mine"
+    with pytest.raises(ValueError, match="unknown suite"):
+        task_name("nowhere", {"id": "A-v0"})

@@ -1,0 +1,337 @@
+"""The `rllib` command: what it accepts, and how it says no."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+
+import pytest
+
+from rllib_arrow import tuned_examples
+from rllib_arrow.cli import main, print_table
+
+GOOD = """
+mine:
+  run: ARROW
+  env: Continual
+  config:
+    curriculum: {suite: minatar, tasks: [breakout], epochs_per_task: 2}
+    ltdm_fraction: 0.5
+"""
+
+
+def config(line: str) -> str:
+    return f"{GOOD.rpartition('    ')[0]}    {line}\n"
+
+
+def curriculum(text: str) -> str:
+    return f"mine: {{run: ARROW, config: {{curriculum: {{{text}}}}}}}\n"
+
+
+MINATAR = "suite: minatar, epochs_per_task: 2"
+
+# What is wrong, the file, and what the line must contain besides the file's name.
+BAD_FILES = {
+    "empty": ("", ["None"]),
+    "a list": ("- run: ARROW\n", ["one experiment"]),
+    "broken yaml": ("mine: {run: [ARROW\n", ["not valid YAML", "line"]),
+    "a tab": ("mine:\n\trun: ARROW\n", ["line 2", "not valid YAML"]),
+    "a python object": ("mine: !!python/object:os.system {}\n", ["not valid YAML"]),
+    "two experiments": ("a: {run: ARROW}\nb: {run: DV3}\n", ["2 names"]),
+    "experiment is a text": ("mine: ARROW\n", ["mine", "'ARROW'", "mapping"]),
+    "duplicate key": (GOOD + "  run: DV3\n", ["'run' occurs twice"]),
+    "number as key": ("mine: {1: 2}\n", ["'1' must be a text"]),
+    "no algorithm": ("mine: {config: {}}\n", ["run", "ARROW, DV3, TES-SAC"]),
+    "unknown algorithm": ("mine: {run: ARROV}\n", ["'ARROV'", "'ARROW'"]),
+    "algorithm is a list": ("mine: {run: [ARROW]}\n", ["run", "['ARROW']"]),
+    "unknown environment": (
+        "mine: {run: ARROW, env: Contnual}\n",
+        ["'Contnual'", "'Continual'"],
+    ),
+    "unknown block key": (
+        "mine: {run: ARROW, stopp: {}}\n",
+        ["stopp", "did you mean 'stop'"],
+    ),
+    "config is a list": ("mine: {run: ARROW, config: [1]}\n", ["config", "[1]"]),
+    "unknown setting": (
+        config("ltdm_fracton: 0.5"),
+        ["config.ltdm_fracton", "0.5", "'ltdm_fraction'"],
+    ),
+    "private setting": (config("_is_frozen: true"), ["config._is_frozen"]),
+    "code as setting": (config("env_runner_cls: os.system"), ["env_runner_cls"]),
+    "text for a number": (
+        config("world_model_lr: fast"),
+        ["config.world_model_lr", "'fast'", "a number"],
+    ),
+    "fraction for a count": (
+        config("world_model_updates: 10.5"),
+        ["world_model_updates", "10.5", "whole number"],
+    ),
+    "bool for a number": (config("seed: true"), ["config.seed", "True"]),
+    "number for a bool": (config("interleaved: 1"), ["interleaved", "true or false"]),
+    "nothing for a number": (config("gamma:"), ["config.gamma", "None"]),
+    "infinite": (config("gamma: .inf"), ["config.gamma", "inf"]),
+    "text for a mapping": (
+        "mine: {run: ARROW, config: {curriculum: atari}}\n",
+        ["curriculum", "'atari'"],
+    ),
+    "out of range": (config("ltdm_fraction: 1.5"), ["config.ltdm_fraction = 1.5"]),
+    "unknown model size": (config("model_size: XXL"), ["config.model_size = 'XXL'"]),
+    "negative seed": (config("seed: -1"), ["config.seed = -1"]),
+    "no suite": (curriculum("epochs_per_task: 2"), ["suite"]),
+    "unknown suite": (
+        curriculum("suite: minatr, epochs_per_task: 2"),
+        ["config.curriculum", "'minatr'", "'minatar'"],
+    ),
+    "unknown task": (
+        curriculum(f"{MINATAR}, tasks: [breakuot]"),
+        ["config.curriculum.tasks", "'breakuot'", "'breakout'"],
+    ),
+    "unknown order": (
+        curriculum(f"{MINATAR}, order: reverse"),
+        ["config.curriculum.order = 'reverse'", "'reversed'"],
+    ),
+    "unknown curriculum key": (
+        curriculum(f"{MINATAR}, cycle: 2"),
+        ["'cycle'", "'cycles'"],
+    ),
+    "no epochs": (
+        curriculum("suite: minatar, epochs_per_task: 0"),
+        ["epochs_per_task", "0"],
+    ),
+    "empty grid": (config("ltdm_fraction: {grid_search: []}"), ["grid_search"]),
+    "bad value in a grid": (
+        config("ltdm_fraction: {grid_search: [0.5, half]}"),
+        ["config.ltdm_fraction", "'half'"],
+    ),
+    "wrong bounds": (config("gamma: {uniform: [1, 0.9]}"), ["uniform", "[1, 0.9]"]),
+    "log of zero": (config("actor_lr: {loguniform: [0, 1]}"), ["above 0"]),
+    "space with company": (
+        config("gamma: {choice: [0.9], x: 1}"),
+        ["config.gamma", "no other keys"],
+    ),
+    "unknown stop key": (
+        "mine: {run: ARROW, stop: {iterations: 3}}\n",
+        ["stop.iterations", "'training_iteration'"],
+    ),
+    "stop is a text": ("mine: {run: ARROW, stop: now}\n", ["stop", "'now'"]),
+    "stop at zero": ("mine: {run: ARROW, stop: {frames: 0}}\n", ["stop.frames", "0"]),
+    "unknown checkpoint key": (
+        "mine: {run: ARROW, checkpoint_config: {frequency: 3}}\n",
+        ["checkpoint_config.frequency", "'checkpoint_frequency'"],
+    ),
+    "keep no checkpoint": (
+        "mine: {run: ARROW, checkpoint_config: {num_to_keep: 0}}\n",
+        ["checkpoint_config.num_to_keep", "0", "at least 1"],
+    ),
+    "no samples": ("mine: {run: ARROW, num_samples: 0}\n", ["num_samples", "0"]),
+    "seed and samples": (
+        "mine: {run: ARROW, num_samples: 2, config: {seed: 7}}\n",
+        ["config.seed", "7", "num_samples"],
+    ),
+    "extends nothing": ("mine: {extends: gone.yaml}\n", ["extends", "'gone.yaml'"]),
+    "extends itself": ("mine: {extends: bad.yaml}\n", ["extends itself"]),
+    "extends a number": ("mine: {extends: 3}\n", ["extends", "3"]),
+}
+
+
+def one_error_line(capsys: pytest.CaptureFixture, argv: list[str]) -> str:
+    """Runs a command that must fail like a user's mistake; returns its one line."""
+    try:
+        code = main(argv)
+    except SystemExit as stop:
+        code = stop.code
+    out, err = capsys.readouterr()
+    assert code == 2, err
+    assert out == ""
+    assert err.count("\n") == 1 and err.endswith("\n"), err
+    assert "Traceback" not in err
+    return err
+
+
+def tree(directory: Path) -> dict[str, bytes]:
+    files = sorted(p for p in directory.rglob("*") if p.is_file())
+    return {str(p): p.read_bytes() for p in files}
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.mark.parametrize("mistake", BAD_FILES)
+def test_a_bad_file_is_refused_in_one_line_that_names_it(mistake, here, capsys):
+    text, fragments = BAD_FILES[mistake]
+    (here / "bad.yaml").write_text(text)
+    before = tree(here)
+    line = one_error_line(capsys, ["train", "file", "bad.yaml"])
+    for fragment in ["bad.yaml", *fragments]:
+        assert fragment in line
+    assert tree(here) == before
+
+
+BAD_COMMANDS = {
+    "no command": ([], ["COMMAND"]),
+    "unknown command": (["trian"], ["trian", "train"]),
+    "no file": (["train", "file"], ["FILE"]),
+    "missing file": (["train", "file", "gone.yaml"], ["gone.yaml", "no such file"]),
+    "misspelt example": (["train", "file", "arow_atari"], ["'arrow_atari'"]),
+    "a directory": (["train", "file", "."], ["directory"]),
+    "not text": (["train", "file", "noise.yaml"], ["noise.yaml", "UTF-8"]),
+    "set without value": (
+        ["train", "file", "good.yaml", "--set", "gamma"],
+        ["--set", "'gamma'", "KEY=VALUE"],
+    ),
+    "set with empty path": (
+        ["train", "file", "good.yaml", "--set", "a..b=1"],
+        ["--set", "a..b=1"],
+    ),
+    "set unknown key": (
+        ["train", "file", "good.yaml", "--set", "config.gama=1"],
+        ["--set config.gama=1", "config.gama", "'gamma'"],
+    ),
+    "set unknown task": (
+        ["train", "file", "good.yaml", "--set", "curriculum.tasks=[pong]"],
+        ["--set curriculum.tasks=[pong]", "'pong'"],
+    ),
+    "set broken yaml": (
+        ["train", "file", "good.yaml", "--set", "gamma=[1"],
+        ["--set gamma=[1", "not valid YAML"],
+    ),
+    "unknown stop": (
+        ["train", "file", "good.yaml", "--stop", "frame=1"],
+        ["--stop", "stop.frame", "'frames'"],
+    ),
+    "samples in words": (
+        ["train", "file", "good.yaml", "--num-samples", "five"],
+        ["--num-samples", "'five'"],
+    ),
+    "path as name": (
+        ["train", "file", "good.yaml", "--name", "a/b"],
+        ["--name", "'a/b'"],
+    ),
+    "nothing to resume": (
+        ["train", "file", "good.yaml", "--resume"],
+        ["results/mine", "--resume"],
+    ),
+    "unknown option": (["train", "file", "good.yaml", "--fast"], ["--fast"]),
+    "missing checkpoint": (["evaluate", "gone"], ["gone", "no such checkpoint"]),
+    "not a checkpoint": (["evaluate", "."], ["not an RLlib checkpoint"]),
+    "no episodes": (["evaluate", ".", "--episodes", "0"], ["--episodes", "'0'"]),
+    "empty task name": (["evaluate", ".", "--tasks", "a,,b"], ["--tasks", "'a,,b'"]),
+    "csv in no directory": (
+        ["evaluate", "checkpoint", "--csv", "no/where.csv"],
+        ["--csv no/where.csv"],
+    ),
+    "report without out": (["report", "good.yaml"], ["--out"]),
+    "report of nothing": (["report", "gone", "--out", "o"], ["gone", "no such run"]),
+    "report without baselines": (
+        ["report", "good.yaml", "--out", "o", "--baselines", "gone"],
+        ["gone"],
+    ),
+    "report of another file": (["report", "good.yaml", "--out", "o"], ["good.yaml"]),
+    "unknown example": (["example", "show", "dv3_atary"], ["'dv3_atari'"]),
+}
+
+
+@pytest.mark.parametrize("mistake", BAD_COMMANDS)
+def test_a_bad_command_is_refused_in_one_line(mistake, here, capsys):
+    (here / "good.yaml").write_text(GOOD)
+    (here / "noise.yaml").write_bytes(b"\xff\xfe\x00mine")
+    (here / "checkpoint").mkdir()
+    (here / "checkpoint" / "rllib_checkpoint.json").write_text("{}")
+    before = tree(here)
+    argv, fragments = BAD_COMMANDS[mistake]
+    line = one_error_line(capsys, argv)
+    for fragment in fragments:
+        assert fragment in line
+    assert tree(here) == before
+
+
+def test_a_mistake_in_a_base_file_is_reported_with_the_base_file(here, capsys):
+    (here / "base.yaml").write_text("base: {run: ARROW, config: {gama: 1}}\n")
+    (here / "top.yaml").write_text("top: {extends: base.yaml}\n")
+    assert "base.yaml: config.gama" in one_error_line(
+        capsys, ["train", "file", "top.yaml"]
+    )
+
+
+def test_a_circle_of_files_is_refused(here, capsys):
+    (here / "a.yaml").write_text("a: {extends: b.yaml}\n")
+    (here / "b.yaml").write_text("b: {extends: a.yaml}\n")
+    line = one_error_line(capsys, ["train", "file", "a.yaml"])
+    assert "a.yaml -> b.yaml -> a.yaml" in line
+
+
+def test_debug_adds_the_traceback(here, capsys):
+    (here / "bad.yaml").write_text("")
+    assert main(["train", "file", "bad.yaml", "--debug"]) == 2
+    assert "Traceback" in capsys.readouterr().err
+
+
+def test_more_cpus_than_exist_are_refused_by_name(here, capsys, ray_two_cpus):
+    (here / "good.yaml").write_text(GOOD)
+    argv = ["train", "file", "good.yaml", "--set", "num_env_runners=64"]
+    line = one_error_line(capsys, argv)
+    assert "good.yaml: num_env_runners=64 needs 65 CPUs, the cluster has 2" in line
+    assert not (here / "results").exists()
+
+
+def test_more_gpus_than_exist_are_refused_by_name(here, capsys, ray_two_cpus):
+    (here / "good.yaml").write_text(GOOD)
+    argv = ["train", "file", "good.yaml", "--set", "num_gpus_per_learner=1"]
+    line = one_error_line(capsys, argv)
+    assert "num_gpus_per_learner=1 needs 1 GPUs, the cluster has 0" in line
+
+
+def test_example_list_names_every_file_in_its_group(capsys):
+    assert main(["example", "list"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    listed = [line.split()[0] for line in lines if line.startswith("  ")]
+    files = [path.stem for path in tuned_examples.directory().glob("*.yaml")]
+    assert sorted(listed) == sorted(files)
+    titles = [line for line in lines if not line.startswith("  ")]
+    assert titles[:-1] == ["A first look", "Atari", "CoinRun", "MinAtar", "Sweeps"]
+
+
+def test_example_show_prints_the_file(capsys):
+    assert main(["example", "show", "arrow_atari"]) == 0
+    file = tuned_examples.directory() / "arrow_atari.yaml"
+    assert capsys.readouterr().out == file.read_text()
+
+
+def test_evaluate_points_to_the_newest_checkpoint_of_a_run(here, capsys):
+    for name in ("checkpoint_000001", "checkpoint_000002"):
+        (here / "trial" / name).mkdir(parents=True)
+        (here / "trial" / name / "rllib_checkpoint.json").write_text("{}")
+    line = one_error_line(capsys, ["evaluate", "trial"])
+    assert "trial/checkpoint_000002 is one" in line
+
+
+def test_evaluate_prints_a_table_and_writes_the_csv(here, capsys, monkeypatch):
+    from rllib_arrow.evaluation import checkpoint
+    from rllib_arrow.evaluation.score_table import COLUMNS
+
+    row = dict.fromkeys(COLUMNS, 1) | {"method": "ARROW", "eval_task": "breakout"}
+    asked = {}
+
+    def evaluate_checkpoint(path, episodes, tasks):
+        asked.update(path=path, episodes=episodes, tasks=tasks)
+        return [row]
+
+    monkeypatch.setattr(checkpoint, "evaluate_checkpoint", evaluate_checkpoint)
+    monkeypatch.setattr("rllib_arrow.launch.connect", lambda debug: None)
+    (here / "point").mkdir()
+    (here / "point" / "rllib_checkpoint.json").write_text("{}")
+    options = ["--episodes", "3", "--tasks", "breakout", "--csv", "out.csv"]
+    assert main(["evaluate", "point", *options]) == 0
+    assert asked == {"path": here / "point", "episodes": 3, "tasks": ["breakout"]}
+    assert "breakout" in capsys.readouterr().out
+    with open("out.csv", newline="") as file:
+        assert [r["eval_task"] for r in csv.DictReader(file)] == ["breakout"]
+
+
+def test_a_table_aligns_numbers_to_the_right(capsys):
+    print_table(("task", "score"), [["boxing", 3.14159], ["enduro", 100]])
+    assert capsys.readouterr().out == "task    score\nboxing  3.142\nenduro    100\n"

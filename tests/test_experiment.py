@@ -1,0 +1,221 @@
+"""What a tuned example means once it is read, and what Tune makes of it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from ray.tune.search.variant_generator import generate_variants
+
+from rllib_arrow import launch
+from rllib_arrow.drafts import ExperimentError
+from rllib_arrow.experiment import read_experiment, sample_seeds
+from rllib_arrow.settings import examples, to_number, to_tune
+
+BASE = """
+base:
+  run: ARROW
+  stop: {training_iteration: 9}
+  config:
+    curriculum: {suite: minatar, epochs_per_task: 8, cycles: 1}
+    ltdm_fraction: {grid_search: [0.25, 0.5]}
+    gamma: 0.9
+"""
+TOP = """
+top:
+  extends: base.yaml
+  config:
+    curriculum: {epochs_per_task: 3, tasks: [breakout]}
+    gamma: {choice: [0.8, 0.99]}
+"""
+CLUSTER = {"CPU": 2.0}
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> Path:
+    (tmp_path / "base.yaml").write_text(BASE)
+    (tmp_path / "top.yaml").write_text(TOP)
+    return tmp_path
+
+
+def variants(experiment) -> list[dict]:
+    """Resolves the search space as Tune does."""
+    space = launch.param_space(experiment, experiment.config)
+    return [config for _, config in generate_variants(space)]
+
+
+def test_a_file_is_laid_over_the_one_it_extends(files):
+    experiment = read_experiment(files / "top.yaml")
+    assert experiment.name == "top" and experiment.run == "ARROW"
+    assert experiment.stop == {"training_iteration": 9}
+    assert experiment.config == {
+        "curriculum": {
+            "suite": "minatar",
+            "epochs_per_task": 3,
+            "cycles": 1,
+            "tasks": ["breakout"],
+        },
+        "ltdm_fraction": {"grid_search": [0.25, 0.5]},
+        "gamma": {"choice": [0.8, 0.99]},
+    }
+
+
+def test_later_bases_win_over_earlier_ones(files):
+    (files / "other.yaml").write_text("other: {config: {gamma: 0.7}}\n")
+    text = "both: {extends: [base.yaml, other.yaml]}\n"
+    (files / "both.yaml").write_text(text)
+    assert read_experiment(files / "both.yaml").config["gamma"] == 0.7
+
+
+def test_options_win_over_the_file_with_or_without_config_in_the_path(files):
+    experiment = read_experiment(
+        files / "top.yaml",
+        settings=[
+            "config.gamma=0.5",
+            "ltdm_fraction=0.75",
+            "curriculum.tasks=[asterix, freeway]",
+            "max_failures=0",
+        ],
+        stop=["frames=1e6", "training_iteration=4"],
+        num_samples=3,
+    )
+    assert experiment.config["gamma"] == 0.5
+    assert experiment.config["ltdm_fraction"] == 0.75
+    assert experiment.config["curriculum"]["tasks"] == ["asterix", "freeway"]
+    assert experiment.max_failures == 0 and experiment.num_samples == 3
+    assert experiment.stop == {"training_iteration": 4, "frames": 1e6}
+
+
+def test_numbers_without_a_point_are_numbers_where_one_is_expected(files):
+    settings = ["actor_lr=1e-4", "world_model_updates=1e2", "replay_max_bytes=2e9"]
+    config = read_experiment(files / "top.yaml", settings).config
+    assert config["actor_lr"] == 0.0001
+    updates = config["world_model_updates"]
+    assert updates == 100 and isinstance(updates, int)
+    assert config["replay_max_bytes"] == 2_000_000_000
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [
+        ("1e-4", 1e-4),
+        ("-2.5E3", -2500.0),
+        (7, 7),
+        (True, None),
+        ("fast", None),
+        ("1.2.3", None),
+        ("e5", None),
+        (float("nan"), None),
+        (None, None),
+    ],
+)
+def test_only_finite_numbers_count_as_numbers(written, meant):
+    assert to_number(written) == meant
+
+
+def test_anchors_and_merge_keys_of_yaml_work(tmp_path):
+    (tmp_path / "a.yaml").write_text(
+        "a:\n  run: DV3\n  config:\n    curriculum:\n      <<: &x {suite: minatar}\n"
+        "      epochs_per_task: 2\n"
+    )
+    config = read_experiment(tmp_path / "a.yaml").config
+    assert config["curriculum"] == {"suite": "minatar", "epochs_per_task": 2}
+
+
+def test_every_value_of_every_search_space_is_tried_when_checking():
+    spaces = {"a": {"grid_search": [1, 2, 3]}, "b": {"c": {"choice": [4, 5]}}, "d": 6}
+    plain = examples(spaces)
+    assert [x["a"] for x in plain] == [1, 2, 3]
+    assert {x["b"]["c"] for x in plain} == {4, 5}
+    assert all(x["d"] == 6 for x in plain)
+
+
+def test_uniform_and_loguniform_stay_within_their_bounds():
+    space = to_tune({"a": {"uniform": [2, 3]}, "b": {"loguniform": [1e-4, 1e-2]}})
+    drawn = [config for _ in range(50) for _, config in generate_variants(space)]
+    assert all(2 <= x["a"] <= 3 and 1e-4 <= x["b"] <= 1e-2 for x in drawn)
+    assert len({x["a"] for x in drawn}) > 40
+
+
+def test_samples_have_the_papers_seeds_and_then_new_ones():
+    paper = [123456789, 1337, 31337, 42, 987654321]
+    assert sample_seeds(1) == paper[:1]
+    assert sample_seeds(5) == paper
+    more = sample_seeds(8)
+    assert more[:5] == paper and len(set(more)) == 8
+
+
+def test_a_sweep_gives_every_value_every_seed(files):
+    experiment = read_experiment(files / "base.yaml", num_samples=3)
+    found = [(v["ltdm_fraction"], v["seed"]) for v in variants(experiment)]
+    seeds = (123456789, 1337, 31337)
+    assert sorted(found) == sorted((r, s) for r in (0.25, 0.5) for s in seeds)
+
+
+def test_a_seed_in_the_file_is_used_as_it_stands(files):
+    experiment = read_experiment(files / "base.yaml", ["seed=7"])
+    assert {v["seed"] for v in variants(experiment)} == {7}
+
+
+def test_the_learner_takes_a_gpu_where_there_is_one(files):
+    experiment = read_experiment(files / "base.yaml")
+    config, line = launch.place_learners(experiment, {"CPU": 8, "GPU": 1})
+    assert config["num_gpus_per_learner"] == 1 and line == ""
+    config, line = launch.place_learners(experiment, CLUSTER)
+    assert config["num_gpus_per_learner"] == 0 and "on the CPU" in line
+
+
+def test_a_choice_of_the_user_about_gpus_stands(files):
+    experiment = read_experiment(files / "base.yaml", ["num_gpus_per_learner=0"])
+    config, line = launch.place_learners(experiment, {"CPU": 8, "GPU": 1})
+    assert config["num_gpus_per_learner"] == 0 and line == ""
+
+
+def test_a_request_is_refused_only_if_the_cluster_is_too_small(files):
+    experiment = read_experiment(files / "base.yaml", ["num_env_runners=3"])
+    launch.check_resources(experiment, experiment.config, {"CPU": 4})
+    with pytest.raises(ExperimentError, match="num_env_runners=3 needs 4 CPUs"):
+        launch.check_resources(experiment, experiment.config, {"CPU": 3})
+
+
+def test_a_search_space_is_refused_for_its_largest_value(files):
+    settings = ["num_env_runners={grid_search: [0, 5]}"]
+    experiment = read_experiment(files / "base.yaml", settings)
+    with pytest.raises(ExperimentError, match="num_env_runners=5 needs 6 CPUs"):
+        launch.check_resources(experiment, experiment.config, CLUSTER)
+
+
+def test_storage_is_made_absolute_unless_it_is_an_address(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert launch.location_of("results", "a") == str(tmp_path / "results" / "a")
+    assert launch.location_of("s3://bucket/x/", "a") == "s3://bucket/x/a"
+
+
+def test_resume_refuses_other_settings_and_shows_both(files, tmp_path):
+    location = str(tmp_path / "run")
+    launch._write_record(location, read_experiment(files / "base.yaml"))
+    assert json.loads((tmp_path / "run" / "experiment.json").read_text())
+    changed = read_experiment(files / "base.yaml", ["gamma=0.5"])
+    with pytest.raises(ExperimentError, match=r"config\.gamma is 0\.5.*with 0\.9"):
+        launch.restore_tuner(changed, location)
+
+
+def test_resume_of_the_same_settings_goes_to_tune(files, tmp_path, monkeypatch):
+    location = str(tmp_path / "run")
+    experiment = read_experiment(files / "base.yaml")
+    launch._write_record(location, experiment)
+    asked = []
+    monkeypatch.setattr(
+        launch.tune.Tuner, "restore", lambda path, **options: asked.append(options)
+    )
+    launch.restore_tuner(experiment, location)
+    assert asked == [{"trainable": "ARROW", "resume_errored": True}]
+
+
+def test_trial_directories_say_what_varies():
+    varied = {"ltdm_fraction": 0.25, "curriculum/tasks": ["boxing"], "seed": 42}
+    trial = SimpleNamespace(trial_id="ab12c_00003", evaluated_params=varied)
+    name = "00003_ltdm_fraction=0.25,tasks=boxing,seed=42"
+    assert launch.trial_dirname(trial) == name

@@ -1,0 +1,179 @@
+"""What a user sees while a run goes on."""
+
+from __future__ import annotations
+
+import copy
+import io
+import pickle
+import re
+from types import SimpleNamespace
+
+import pytest
+
+from rllib_arrow.progress import ProgressDisplay, duration
+
+TRIAL = SimpleNamespace(
+    trial_id="a_00000",
+    status="RUNNING",
+    evaluated_params={"seed": 42, "curriculum/tasks": ["boxing"]},
+)
+WAITING = SimpleNamespace(trial_id="a_00001", status="PENDING", evaluated_params={})
+RESULT = {
+    "curriculum": {
+        "epoch": 1,
+        "total_epochs": 4,
+        "task": "boxing",
+        "next_task": "boxing",
+        "switch": False,
+    },
+    "frames": 16384,
+    "frames_per_s": 812.4,
+    "updates_per_s": 3.21,
+    "evaluation": {
+        "epoch": 1,
+        "boxing": {"return_mean": 12.5, "return_std": 1.0, "episodes": 16},
+        "enduro": {"return_mean": 1234.5, "return_std": 1.0, "episodes": 16},
+        "ACC": 0.5,
+    },
+}
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def screen(written: str) -> list[str]:
+    """Replays the two control sequences the display uses, as a terminal would."""
+    lines: list[str] = []
+    for part in re.split(r"(\x1b\[\d+F\x1b\[J)", written):
+        up = re.match(r"\x1b\[(\d+)F", part)
+        if up:
+            del lines[-int(up[1]) :]
+        else:
+            lines += part.splitlines()
+    return lines
+
+
+class Session:
+    """A display with a clock that the test moves."""
+
+    def __init__(self, stream: io.StringIO):
+        self.now = 0.0
+        self.stream = stream
+        self.display = ProgressDisplay(stream, clock=lambda: self.now)
+        self.display.on_trial_start(0, [TRIAL], TRIAL)
+
+    def epoch(self, number: int, trials=(TRIAL,), **changes) -> None:
+        self.now = 60.0 * number
+        result = copy.deepcopy(RESULT)
+        result["curriculum"].update(epoch=number, **changes)
+        if number > 1:
+            del result["evaluation"]
+        self.display.on_trial_result(number, list(trials), TRIAL, result)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "told"),
+    [
+        (0, "0 s"),
+        (59.9, "59 s"),
+        (61, "1 min"),
+        (3 * 3600 + 20 * 60, "3 h 20 min"),
+        (52 * 3600, "2 d 4 h"),
+    ],
+)
+def test_durations_read_as_one_would_say_them(seconds, told):
+    assert duration(seconds) == told
+
+
+def test_a_file_gets_one_line_per_epoch_with_all_that_matters():
+    session = Session(io.StringIO())
+    session.epoch(1)
+    started, line = session.stream.getvalue().splitlines()
+    assert started == "[seed=42, tasks=boxing] started"
+    assert line == (
+        "[seed=42, tasks=boxing] epoch 1/4 boxing, 16,384 frames, 812 frames/s, "
+        "3.21 updates/s, 3 min left | scores after epoch 1: boxing 12.5  enduro 1,234"
+    )
+    assert "\x1b" not in session.stream.getvalue()
+
+
+def test_scores_appear_in_a_file_only_when_they_are_new():
+    session = Session(io.StringIO())
+    session.epoch(1)
+    session.epoch(2)
+    assert "scores" not in session.stream.getvalue().splitlines()[-1]
+
+
+def test_task_switches_are_told():
+    for stream in (io.StringIO(), Terminal()):
+        session = Session(stream)
+        session.epoch(2, switch=True, next_task="enduro")
+        assert (
+            "[seed=42, tasks=boxing] task switch after epoch 2: boxing -> enduro\n"
+            in stream.getvalue()
+        )
+
+
+def test_the_end_of_a_curriculum_has_no_next_task():
+    session = Session(Terminal())
+    session.epoch(4, next_task=None)
+    assert "  boxing  epoch 4/4 [" in "\n".join(screen(session.stream.getvalue()))
+
+
+def test_a_terminal_shows_one_block_that_is_redrawn(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "100")
+    session = Session(Terminal())
+    for number in (1, 2, 3):
+        session.epoch(number, trials=(TRIAL, WAITING))
+        session.display.on_step_end(number, [TRIAL, WAITING])
+    shown = screen(session.stream.getvalue())
+    assert (
+        shown
+        == [
+            "[seed=42, tasks=boxing] started",
+            "seed=42, tasks=boxing",
+            "  boxing  epoch 3/4 [##################......]",
+            "  16,384 frames, 812 frames/s, 3.21 updates/s  3 min so far, 1 min left",
+            "  scores after epoch 1: boxing 12.5  enduro 1,234",
+            "1 of 2 trials wait for resources",
+        ]
+        or "1 min left" in shown[3]
+    )
+
+
+def test_a_block_never_wraps(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "30")
+    session = Session(Terminal())
+    session.epoch(1)
+    block = screen(session.stream.getvalue())[1:]
+    assert len(block) == 4 and max(map(len, block)) <= 29
+
+
+def test_time_left_counts_only_epochs_of_this_session():
+    session = Session(io.StringIO())
+    session.now = 100.0
+    result = copy.deepcopy(RESULT)
+    result["curriculum"].update(epoch=3)
+    session.display.on_trial_result(1, [TRIAL], TRIAL, result)
+    assert "1 min left" in session.stream.getvalue()
+
+
+def test_the_last_line_of_a_trial_tells_how_it_ended():
+    session = Session(Terminal())
+    session.epoch(1)
+    session.display.on_trial_complete(1, [TRIAL], TRIAL)
+    session.display.on_experiment_end([TRIAL])
+    assert screen(session.stream.getvalue())[-1] == (
+        "[seed=42, tasks=boxing] finished after 1 min: "
+        "scores after epoch 1: boxing 12.5  enduro 1,234"
+    )
+
+
+def test_a_display_that_tune_saved_starts_afresh():
+    session = Session(io.StringIO())
+    again = pickle.loads(pickle.dumps(session.display))
+    again._stream = io.StringIO()
+    again.on_trial_start(0, [TRIAL], TRIAL)
+    assert again.stream.getvalue() == "[seed=42, tasks=boxing] started\n"

@@ -1,0 +1,190 @@
+"""Every experiment of the paper stands in a file, and every file works."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import pytest
+
+from rllib_arrow import ALGORITHMS, Curriculum, tuned_examples
+from rllib_arrow.cli import main
+from rllib_arrow.experiment import read_experiment
+from rllib_arrow.settings import examples
+
+METHODS = {"arrow": "ARROW", "dv3": "DV3", "tes_sac": "TES-SAC"}
+PAPER_SUITES = ("atari", "coinrun")
+SUITES = (*PAPER_SUITES, "minatar")
+SETTINGS = ("", "_reversed", "_two_cycle", "_single")
+FILES = sorted(tuned_examples.directory().glob("*.yaml"))
+
+
+def read(name: str, *settings: str):
+    return read_experiment(tuned_examples.directory() / f"{name}.yaml", settings)
+
+
+def curricula(experiment) -> list[Curriculum]:
+    return [Curriculum.from_dict(c["curriculum"]) for c in examples(experiment.config)]
+
+
+def test_every_method_suite_and_setting_has_its_file():
+    wanted = {f"{m}_{s}{w}" for m, s, w in product(METHODS, SUITES, SETTINGS)}
+    wanted |= {f"{m}_smoke" for m in METHODS} | {"demo"}
+    wanted |= {f"sweep_{k}_{s}" for k in ("ratio", "budget", "epochs") for s in SUITES}
+    assert wanted == set(tuned_examples.names())
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
+def test_an_example_loads_and_says_what_it_is(file):
+    experiment = read_experiment(file)
+    assert experiment.name == file.stem
+    assert experiment.description
+    head = [line for line in file.read_text().splitlines() if line.startswith("#")]
+    assert any(line.startswith("# Time: ") for line in head)
+    assert any(line.startswith("# Memory: ") for line in head)
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
+def test_an_example_fits_two_cpus(file):
+    experiment = read_experiment(file)
+    algorithm = ALGORITHMS[experiment.run]
+    for plain in examples(experiment.config):
+        request = algorithm.default_resource_request({"env": experiment.env, **plain})
+        assert request.required_resources.get("CPU", 0) <= 2
+
+
+@pytest.mark.parametrize(("method", "suite"), product(METHODS, SUITES))
+def test_the_settings_of_the_paper_are_what_the_names_say(method, suite):
+    name = f"{method}_{suite}"
+    for way in ("", "_reversed", "_two_cycle"):
+        experiment = read(f"{name}{way}")
+        assert experiment.run == METHODS[method]
+        (curriculum,) = curricula(experiment)
+        assert curriculum.suite == suite
+        assert curriculum.setting == (way[1:] or "default")
+    tasks = set(curricula(read(name))[0].task_names)
+    singles = curricula(read(f"{name}_single"))
+    assert {c.setting for c in singles} == {"single"}
+    assert {c.task_names[0] for c in singles} == tasks and len(singles) == len(tasks)
+
+
+@pytest.mark.parametrize(("method", "suite"), product(METHODS, PAPER_SUITES))
+def test_paper_examples_have_the_papers_budget(method, suite):
+    for way in ("", "_reversed", "_two_cycle"):
+        experiment = read(f"{method}_{suite}{way}")
+        config = ALGORITHMS[experiment.run].get_default_config()
+        config.update_from_dict(experiment.config)
+        (curriculum,) = curricula(experiment)
+        assert curriculum.total_epochs == 540
+        assert curriculum.total_epochs * config.frames_per_epoch == 8_847_360
+        assert config.replay_capacity_chunks * config.replay_chunk_length == 2**19
+        assert config.evaluation_interval == 10
+        assert config.evaluation_duration == {"atari": 16, "coinrun": 256}[suite]
+
+
+def test_the_shared_hyper_parameters_are_the_papers():
+    for method in ("arrow", "dv3"):
+        config = read(f"{method}_atari").config
+        assert (config["batch_size_B"], config["batch_length_T"]) == (16, 32)
+        rates = {config[f"{part}_lr"] for part in ("world_model", "actor", "critic")}
+        assert rates == {1e-4}
+    config = read("tes_sac_atari").config
+    assert config["train_batch_size_per_learner"] == 128
+    assert {config[f"{part}_lr"] for part in ("actor", "critic", "alpha")} == {5e-4}
+
+
+@pytest.mark.parametrize("suite", SUITES)
+def test_methods_compared_on_a_suite_have_equal_memory_and_frames(suite):
+    keys = (
+        "curriculum",
+        "replay_capacity_chunks",
+        "replay_chunk_length",
+        "num_envs_per_env_runner",
+        "rollout_fragment_length",
+        "evaluation_interval",
+        "evaluation_duration",
+    )
+    first, *others = (read(f"{method}_{suite}").config for method in METHODS)
+    for other in others:
+        assert [other[key] for key in keys] == [first[key] for key in keys]
+
+
+@pytest.mark.parametrize("suite", SUITES)
+def test_the_ratio_sweep_varies_nothing_but_the_ratio(suite):
+    sweep, plain = read(f"sweep_ratio_{suite}").config, read(f"arrow_{suite}").config
+    assert sweep.pop("ltdm_fraction") == {"grid_search": [0.25, 0.5, 0.75]}
+    assert plain.pop("ltdm_fraction") == 0.5
+    assert sweep == plain
+
+
+TINY = {
+    "curriculum.epochs_per_task": 1,
+    "num_envs_per_env_runner": 2,
+    "rollout_fragment_length": 64,
+    "replay_chunk_length": 32,
+    "replay_capacity_chunks": 8,
+    "evaluation_duration": 1,
+    "evaluation_interval": 1,
+}
+TINY_WORLD_MODEL = {
+    "model_size": "nano",
+    "world_model_updates": 1,
+    "actor_critic_updates": 1,
+    "batch_size_B": 2,
+    "batch_length_T": 8,
+    "dream_starts": 4,
+    "horizon_H": 3,
+}
+TINY_SAC = {"updates_per_epoch": 1, "train_batch_size_per_learner": 8}
+
+
+def options(settings: dict) -> list[str]:
+    return [part for k, v in settings.items() for part in ("--set", f"{k}={v}")]
+
+
+def test_a_ratio_sweep_gives_a_trial_per_value_and_one_report(
+    tmp_path, capsys, ray_two_cpus
+):
+    settings = {
+        **TINY,
+        **TINY_WORLD_MODEL,
+        "curriculum.tasks": "[space_invaders, breakout]",
+    }
+    argv = ["train", "file", "sweep_ratio_minatar", "--storage", str(tmp_path)]
+    assert main([*argv, *options(settings)]) == 0, capsys.readouterr()
+    run = tmp_path / "sweep_ratio_minatar"
+    trials = sorted(path.parent.name for path in run.glob("*/evaluations.csv"))
+    assert [name.split("_", 1)[1].split(",")[0] for name in trials] == [
+        "ltdm_fraction=0.25",
+        "ltdm_fraction=0.5",
+        "ltdm_fraction=0.75",
+    ]
+    assert main(["report", str(run), "--out", str(tmp_path / "report")]) == 0
+    out = capsys.readouterr().out
+    assert "task switch after epoch 1: space_invaders -> breakout" in out
+    assert str(tmp_path / "report" / "index.html") in out
+    tables = (tmp_path / "report" / "tables.md").read_text()
+    for method in ("AR25", "ARROW", "AR75"):
+        assert f"| {method} | minatar | default |" in tables
+
+
+def test_a_finished_run_is_not_overwritten_but_can_be_resumed(
+    tmp_path, capsys, ray_two_cpus
+):
+    settings = {**TINY, **TINY_SAC, "curriculum.tasks": "[breakout, asterix]"}
+    argv = ["train", "file", "tes_sac_smoke", "--storage", str(tmp_path)]
+    argv += options(settings)
+    assert main([*argv, "--stop", "training_iteration=1"]) == 0, capsys.readouterr()
+    assert main(argv) == 2
+    assert "holds a run already" in capsys.readouterr().err
+    assert main([*argv, "--stop", "training_iteration=1", "--resume"]) == 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("method", "suite"), product(METHODS, SUITES))
+def test_each_family_trains_a_shortened_epoch(method, suite, tmp_path, ray_two_cpus):
+    small = TINY_SAC if method == "tes_sac" else TINY_WORLD_MODEL
+    argv = ["train", "file", f"{method}_{suite}", "--storage", str(tmp_path)]
+    argv += ["--stop", "training_iteration=1"]
+    assert main([*argv, *options({**TINY, **small})]) == 0
+    (scores,) = tmp_path.glob(f"{method}_{suite}/*/evaluations.csv")
+    assert len(scores.read_text().splitlines()) > 1
