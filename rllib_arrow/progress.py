@@ -20,13 +20,15 @@ class Trial:
 
     label: str
     started: float
+    updated: float = 0.0  # when the last results came
     first_epoch: int = 0  # finished before this session, if the run was resumed
     result: dict[str, Any] = field(default_factory=dict)
     scores: dict[str, float] = field(default_factory=dict)
     scores_epoch: int = 0
 
-    def update(self, result: dict[str, Any]) -> None:
+    def update(self, result: dict[str, Any], now: float) -> None:
         """Takes in the results of one more epoch."""
+        self.updated = now
         if not self.result:
             self.first_epoch = result["curriculum"]["epoch"] - 1
         self.result = result
@@ -44,7 +46,8 @@ class Trial:
         progress = self.result["curriculum"]
         done = progress["epoch"] - self.first_epoch
         left = progress["total_epochs"] - progress["epoch"]
-        return left * (now - self.started) / max(done, 1)
+        left_then = left * (self.updated - self.started) / max(done, 1)
+        return max(0.0, left_then - (now - self.updated))
 
 
 def duration(seconds: float) -> str:
@@ -103,7 +106,7 @@ class ProgressDisplay(Callback):
         **info: Any,
     ) -> None:
         known = self._trials[trial.trial_id]
-        known.update(result)
+        known.update(result, self._clock())
         progress = result["curriculum"]
         if not self.stream.isatty():
             self._tell(f"[{known.label}] {self._plain_line(known)}")

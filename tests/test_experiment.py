@@ -88,6 +88,12 @@ def test_options_win_over_the_file_with_or_without_config_in_the_path(files):
     assert experiment.stop == {"training_iteration": 4, "frames": 1e6}
 
 
+def test_one_search_space_replaces_another_whole(files):
+    settings = ["ltdm_fraction={uniform: [0.1, 0.9]}"]
+    config = read_experiment(files / "base.yaml", settings).config
+    assert config["ltdm_fraction"] == {"uniform": [0.1, 0.9]}
+
+
 def test_numbers_without_a_point_are_numbers_where_one_is_expected(files):
     settings = ["actor_lr=1e-4", "world_model_updates=1e2", "replay_max_bytes=2e9"]
     config = read_experiment(files / "top.yaml", settings).config

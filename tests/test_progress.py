@@ -160,6 +160,16 @@ def test_time_left_counts_only_epochs_of_this_session():
     assert "1 min left" in session.stream.getvalue()
 
 
+def test_time_left_shrinks_while_an_epoch_runs(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "100")
+    session = Session(Terminal())
+    for number in (1, 2, 3):
+        session.epoch(number)
+    session.now += 20
+    session.display.on_step_end(3, [TRIAL])
+    assert "3 min so far, 40 s left" in screen(session.stream.getvalue())[-2]
+
+
 def test_the_last_line_of_a_trial_tells_how_it_ended():
     session = Session(Terminal())
     session.epoch(1)

@@ -125,10 +125,8 @@ class ContinualEnvRunner(EnvRunner, Checkpointable):
             env.close()
 
     def _take(self, weights: Weights) -> None:
-        if isinstance(weights, ray.ObjectRef):
-            weights = ray.get(weights)
         if weights is not None:
-            self.module.set_state(weights)
+            self.module.set_state(_resolved(weights))
 
     # What RLlib asks of an env runner.
 
@@ -182,16 +180,22 @@ class ContinualEnvRunner(EnvRunner, Checkpointable):
         return state
 
     @override(Checkpointable)
-    def set_state(self, state: dict) -> None:
+    def set_state(self, state: dict | ray.ObjectRef) -> None:
+        # RLlib sends weights, and sometimes the state around them, by reference.
+        state = _resolved(state)
         if TASK in state:
             self.set_task(state[TASK])
         if COMPONENT_RL_MODULE in state:
-            weights = state[COMPONENT_RL_MODULE]
+            weights = _resolved(state[COMPONENT_RL_MODULE])
             self.module.set_state(weights.get(DEFAULT_MODULE_ID, weights))
 
     @override(Checkpointable)
     def get_ctor_args_and_kwargs(self) -> tuple[tuple, dict]:
         return (), {"config": self.config}
+
+
+def _resolved(value: Any) -> Any:
+    return ray.get(value) if isinstance(value, ray.ObjectRef) else value
 
 
 class ActingPolicy:

@@ -27,6 +27,22 @@ class Reference:
 # Mean return, standard deviation over episodes, episodes: the output of
 # `python -m benchmarks.random_scores`.
 RANDOM = {
+    "atari": {
+        "ms_pacman": (240.938, 83.795, 32),
+        "boxing": (0.938, 5.792, 32),
+        "crazy_climber": (7821.875, 2059.398, 32),
+        "frostbite": (65.312, 39.184, 32),
+        "seaquest": (66.25, 56.44, 32),
+        "enduro": (0.25, 0.672, 32),
+    },
+    "coinrun": {
+        "coinrun": (2.637, 4.408, 1024),
+        "nb": (2.637, 4.408, 1024),
+        "nb_rt": (2.637, 4.408, 1024),
+        "nb_rt_ga": (2.363, 4.25, 1024),
+        "nb_rt_ga_ma": (2.363, 4.25, 1024),
+        "nb_rt_ga_ma_ca": (2.363, 4.25, 1024),
+    },
     "minatar": {
         "breakout": (0.555, 0.803, 1024),
         "asterix": (0.585, 0.956, 1024),

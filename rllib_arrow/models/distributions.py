@@ -31,17 +31,30 @@ def unimix_probs(logits: Tensor) -> Tensor:
     return torch.softmax(logits.float(), dim=-1) * (1.0 - UNIMIX) + floor
 
 
+def sample_index(probs: Tensor, uniform: Tensor) -> Tensor:
+    """Draws class numbers by inverting the cumulative distribution.
+
+    Args:
+        probs: [..., classes].
+        uniform: noise in [0, 1), [...]. One number per draw: noise per class
+            (Gumbel) takes longer to make than everything else in a dream.
+
+    Returns:
+        int64 [...].
+    """
+    cumulative = probs.detach().cumsum(-1)
+    # Scaled by the sum, the noise stays strictly below it whatever the rounding.
+    reach = uniform.unsqueeze(-1) * cumulative[..., -1:]
+    return torch.searchsorted(cumulative, reach, right=True).squeeze(-1)
+
+
 class _StraightThrough(torch.autograd.Function):
     """One-hot draws whose gradient is passed on to the probabilities unchanged."""
 
     @staticmethod
     def forward(probs: Tensor, uniform: Tensor) -> Tensor:
-        cumulative = probs.cumsum(-1)
-        # Scaled by the sum, the noise stays strictly below it whatever the rounding.
-        reached = cumulative > uniform.unsqueeze(-1) * cumulative[..., -1:]
-        drawn = reached.to(probs.dtype)
-        drawn[..., 1:] -= drawn[..., :-1].clone()
-        return drawn
+        index = sample_index(probs, uniform).unsqueeze(-1)
+        return torch.zeros_like(probs).scatter_(-1, index, 1.0)
 
     @staticmethod
     def setup_context(ctx, inputs, output) -> None:
@@ -53,15 +66,9 @@ class _StraightThrough(torch.autograd.Function):
 
 
 def sample_one_hot(probs: Tensor, uniform: Tensor) -> Tensor:
-    """Draws one-hot vectors by inverting the cumulative distribution.
+    """Draws one-hot vectors [..., classes] as `sample_index` draws class numbers.
 
-    Args:
-        probs: [..., classes].
-        uniform: noise in [0, 1), [...]. One number per draw: noise per class
-            (Gumbel) takes longer to make than everything else in a dream.
-
-    Returns:
-        [..., classes]; the gradient is the identity on `probs` (straight-through).
+    The gradient is the identity on `probs` (straight-through).
     """
     return _StraightThrough.apply(probs, uniform)
 
@@ -87,11 +94,11 @@ def two_hot_mean(logits: Tensor) -> Tensor:
     return symexp(probs @ two_hot_bins(logits.device))
 
 
-def two_hot_loss(log_probs: Tensor, values: Tensor) -> Tensor:
-    """Returns the cross-entropy of log-probabilities [..., BINS] with values [...].
+def two_hot_targets(values: Tensor) -> tuple[Tensor, Tensor]:
+    """Returns the two bins around each value and their shares: int64, float [..., 2].
 
-    A value's weight is shared by the two bins around its symlog. Values beyond the
-    last bins count as the last bins.
+    The shares of a value are in proportion to its nearness in symlog space. Values
+    beyond the last bins count as the last bins.
     """
     step = 2.0 * SYMLOG_LIMIT / (BINS - 1)
     position = (symlog(values) + SYMLOG_LIMIT) / step
@@ -99,7 +106,15 @@ def two_hot_loss(log_probs: Tensor, values: Tensor) -> Tensor:
     # A value that is not a number has no bin; its share makes the loss NaN, as it must.
     lower = position.nan_to_num().floor().clamp(max=BINS - 2.0)
     upper_share = position - lower
-    index = lower.long().unsqueeze(-1)
-    at_lower = log_probs.gather(-1, index).squeeze(-1)
-    at_upper = log_probs.gather(-1, index + 1).squeeze(-1)
-    return -torch.lerp(at_lower, at_upper, upper_share)
+    index = lower.long()
+    return (
+        torch.stack([index, index + 1], dim=-1),
+        torch.stack([1.0 - upper_share, upper_share], dim=-1),
+    )
+
+
+def two_hot_loss(logits: Tensor, values: Tensor) -> Tensor:
+    """Returns the cross-entropy of logits [..., BINS] with values [...]."""
+    index, shares = two_hot_targets(values)
+    log_probs = torch.log_softmax(logits.float(), -1)
+    return -(log_probs.gather(-1, index) * shares).sum(-1)

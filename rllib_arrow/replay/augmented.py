@@ -52,7 +52,8 @@ class AugmentedReplay(ReplayBufferInterface):
         ltdm_probability: How likely a minibatch comes from the long-term buffer, where
             there are two.
         max_bytes: Refuse chunks that would make the stored bytes pass this.
-        num_threads: For compressing. Reading is not faster with more than one.
+        num_threads: For compressing. Reading uses one: waking a second thread costs
+            more than it gains while a learner keeps the processors busy.
     """
 
     def __init__(

@@ -3,100 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
 
+from rllib_arrow.envs.suites import SUITES
 from rllib_arrow.metrics.continual import Value, continual_metrics, undefined
 from rllib_arrow.metrics.curve import RunCurve
 from rllib_arrow.metrics.statistics import (
-    Interval,
     SampleEfficiency,
-    Summary,
     bootstrap_iqm,
     probability_of_improvement,
     sample_efficiency,
-    summarise,
 )
 from rllib_arrow.reports.load import Run, load_runs
 from rllib_arrow.reports.normalise import Normaliser, build_normaliser
+from rllib_arrow.reports.results import (
+    Comparison,
+    MethodResult,
+    Results,
+    SingleTaskResult,
+)
 from rllib_arrow.reports.rows import ReportError
 from rllib_arrow.seeding import derive_rng
 
 ABLATION = ("AR25", "AR50", "AR75")
 _METHOD_ORDER = ("ARROW", "DV3", "TES-SAC", *ABLATION)
 _SETTING_ORDER = ("default", "reversed", "two_cycle")
-
-
-@dataclass
-class MethodResult:
-    """One method's runs in one comparison, and their numbers."""
-
-    method: str
-    curves: list[RunCurve]  # normalised, those that count
-    values: dict[str, list[Value]]  # metric to one value per curve
-    waiting: list[Run]  # unfinished, while other seeds have finished
-
-    @property
-    def seeds(self) -> list[int]:
-        return [curve.seed for curve in self.curves]
-
-    def summary(self, metric: str) -> Summary:
-        return summarise([v.value for v in self.values[metric]])
-
-    def final_scores(self, tasks: Sequence[str]) -> np.ndarray:
-        """Normalised scores at the end: [seeds, tasks]."""
-        return np.array(
-            [[c.scores[-1, c.tasks.index(task)] for task in tasks] for c in self.curves]
-        )
-
-
-@dataclass
-class Comparison:
-    """Methods trained on the same sequence of tasks, side by side."""
-
-    suite: str
-    setting: str
-    ablation: bool
-    methods: dict[str, MethodResult]
-    efficiency: SampleEfficiency
-    finished: bool
-    iqm: dict[str, Interval] = field(default_factory=dict)
-    improvement: dict[tuple[str, str], Interval] = field(default_factory=dict)
-    notes: list[str] = field(default_factory=list)
-
-    @property
-    def first_curve(self) -> RunCurve:
-        return next(iter(self.methods.values())).curves[0]
-
-    @property
-    def name(self) -> str:
-        """A name for files and anchors."""
-        kind = "_ratio" if self.ablation else ""
-        return f"{self.suite}_{self.setting}{kind}"
-
-
-@dataclass
-class SingleTaskResult:
-    """Methods trained on one task alone, in raw returns."""
-
-    suite: str
-    task: str
-    curves: dict[str, list[RunCurve]]
-    efficiency: SampleEfficiency
-
-
-@dataclass
-class Results:
-    """All a report shows."""
-
-    runs: list[Run]
-    baselines: list[Run]
-    normalisers: dict[str, Normaliser]
-    comparisons: list[Comparison]
-    single: list[SingleTaskResult]
-    notes: list[str]
 
 
 def analyse(
@@ -325,7 +258,15 @@ def _single_task_results(runs: Iterable[Run]) -> list[SingleTaskResult]:
             methods = groups.setdefault(key, {})
             methods.setdefault(run.curve.method, []).append(run.curve)
     results = []
-    for (suite, task), curves in groups.items():
+    for suite, task in sorted(groups, key=_task_rank):
+        curves = groups[suite, task]
         curves = dict(sorted(curves.items(), key=lambda item: method_rank(item[0])))
         results.append(SingleTaskResult(suite, task, curves, sample_efficiency(curves)))
     return results
+
+
+def _task_rank(key: tuple[str, str]) -> tuple[str, int, str]:
+    """Sorts tasks in their suite's default order."""
+    suite, task = key
+    order = SUITES[suite].tasks if suite in SUITES else ()
+    return (suite, order.index(task) if task in order else len(order), task)

@@ -13,8 +13,8 @@ from matplotlib.ticker import FuncFormatter, MaxNLocator
 from rllib_arrow.metrics.continual import worst_case_series
 from rllib_arrow.metrics.curve import RunCurve
 from rllib_arrow.metrics.statistics import Summary, median_series
-from rllib_arrow.reports.analysis import Comparison, SingleTaskResult
 from rllib_arrow.reports.normalise import task_label
+from rllib_arrow.reports.results import Comparison, SingleTaskResult
 from rllib_arrow.reports.style import (
     INK,
     PALETTE,
@@ -22,8 +22,9 @@ from rllib_arrow.reports.style import (
     band,
     frames_axis,
     interval_bar,
+    legend_below,
     method_colour,
-    new_figure,
+    panels,
     seeds_label,
     short_number,
 )
@@ -34,8 +35,8 @@ def curves_figure(comparison: Comparison) -> Figure:
     """Median score per task with its quartile band, bold while the task is trained."""
     columns = min(3, len(comparison.methods))
     lines = -(-len(comparison.methods) // columns)
-    figure = new_figure(WIDTH if columns > 1 else 6.4, 2.7 * lines + 0.7)
-    axes = figure.subplots(lines, columns, sharex=True, sharey=True, squeeze=False)
+    width = WIDTH if columns > 1 else 6.4
+    figure, axes = panels(lines, columns, width, 2.15, gap=0.2, share=True)
     tasks = comparison.first_curve.tasks
     handles = []
     for ax, result in zip(axes.flat, comparison.methods.values(), strict=False):
@@ -50,7 +51,7 @@ def curves_figure(comparison: Comparison) -> Figure:
         ax.set_visible(False)
     axes[0, 0].set_ylabel("Normalised score")
     labels = [task_label(comparison.suite, task) for task in tasks]
-    figure.legend(handles, labels, loc="outside lower center", ncols=min(6, len(tasks)))
+    legend_below(figure, handles, labels)
     return figure
 
 
@@ -83,26 +84,24 @@ def bars_figure(
     comparison: Comparison, paper: Mapping[str, Mapping[str, Summary]]
 ) -> Figure:
     """Metric bars with quartiles, sample efficiency last; diamonds are the paper's."""
-    metrics = [
-        m for block in metric_blocks(comparison.first_curve.cycles) for m in block
-    ]
+    metrics = [m for block in metric_blocks(comparison.cycles) for m in block]
     metrics = [m for m in metrics if _any_value(comparison, m)] + ["SE_frames"]
-    columns = min(6 if len(metrics) <= 6 else 5, len(metrics))
+    columns = len(metrics) if len(metrics) <= 6 else 5
     lines = -(-len(metrics) // columns)
-    figure = new_figure(max(1.6 * columns, 4.8), 2.5 * lines + 0.35)
-    axes = figure.subplots(lines, columns, squeeze=False)
+    width = max(1.6 * columns, 4.8)
+    figure, axes = panels(lines, columns, width, 1.8, left=0.5, below=0.15)
     for ax, metric in zip(axes.flat, metrics, strict=False):
         _metric_bars(ax, comparison, metric, paper)
     for ax in axes.flat[len(metrics) :]:
         ax.set_visible(False)
     handles, labels = axes.flat[0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=len(labels))
+    legend_below(figure, handles, labels)
     return figure
 
 
 def _any_value(comparison: Comparison, metric: str) -> bool:
     results = comparison.methods.values()
-    return any(metric in r.values and r.summary(metric).seeds for r in results)
+    return any(r.summary(metric).seeds for r in results)
 
 
 def _metric_bars(
@@ -149,8 +148,8 @@ def _metric_bars(
 
 def progress_figure(comparison: Comparison) -> Figure:
     """Sample efficiency and the stability-plasticity balance while training."""
-    figure = new_figure(WIDTH, 3.3)
-    left, right = figure.subplots(1, 2)
+    figure, axes = panels(1, 2, WIDTH, 2.2)
+    left, right = axes.flat
     names = list(comparison.methods)
     for method, result in comparison.methods.items():
         colour = method_colour(method, names)
@@ -183,15 +182,23 @@ def progress_figure(comparison: Comparison) -> Figure:
         frames_axis(ax)
         _mark_cycles(ax, comparison.first_curve)
     handles, labels = left.get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=len(labels))
+    legend_below(figure, handles, labels)
     return figure
 
 
 def statistics_figure(comparison: Comparison) -> Figure:
     """Interquartile means and probabilities of improvement with 95 % intervals."""
     pairs, names = comparison.improvement, list(comparison.methods)
-    figure = new_figure(WIDTH, 0.34 * max(len(names), len(pairs), 2) + 1.3)
-    left, right = figure.subplots(1, 2)
+    labels = [f"{x} > {y}" for x, y in pairs]
+    # Room for the longest names, at about 0.08 inches a letter.
+    left_room, right_room = (
+        0.3 + 0.08 * max(map(len, texts), default=0) for texts in (names, labels)
+    )
+    height = 0.34 * max(len(names), len(pairs), 2)
+    figure, axes = panels(
+        1, 2, WIDTH, height, left=left_room, gap=right_room, below=0.3, legend=0
+    )
+    left, right = axes.flat
     for y, (method, interval) in enumerate(comparison.iqm.items()):
         colour = method_colour(method, names)
         interval_bar(left, y, interval, colour)
@@ -199,7 +206,7 @@ def statistics_figure(comparison: Comparison) -> Figure:
     left.set_title("Interquartile mean of final scores", loc="left")
     for y, ((x, _), interval) in enumerate(pairs.items()):
         interval_bar(right, y, interval, method_colour(x, names))
-    right.set_yticks(range(len(pairs)), [f"{x} > {y}" for x, y in pairs])
+    right.set_yticks(range(len(pairs)), labels)
     right.axvline(0.5, color=INK, linestyle="--", linewidth=1)
     right.set_xlim(0, 1)
     right.set_title("Probability of improvement", loc="left")
@@ -215,8 +222,8 @@ def single_task_figure(results: Sequence[SingleTaskResult]) -> Figure:
     """Raw returns of the single-task runs, one panel per task."""
     columns = min(3, len(results))
     lines = -(-len(results) // columns)
-    figure = new_figure(3.2 * columns if columns > 1 else 5.4, 2.3 * lines + 0.5)
-    axes = figure.subplots(lines, columns, squeeze=False)
+    width = 3.2 * columns if columns > 1 else 5.4
+    figure, axes = panels(lines, columns, width, 1.6)
     names = list(dict.fromkeys(m for result in results for m in result.curves))
     handles = {}
     for ax, result in zip(axes.flat, results, strict=False):
@@ -224,11 +231,10 @@ def single_task_figure(results: Sequence[SingleTaskResult]) -> Figure:
             colour = method_colour(method, names)
             handles[method] = band(ax, median_series(curves), colour, method)
         ax.set_title(task_label(result.suite, result.task), loc="left")
+        ax.yaxis.set_major_formatter(FuncFormatter(short_number))
         frames_axis(ax)
     for ax in axes.flat[len(results) :]:
         ax.set_visible(False)
     axes[0, 0].set_ylabel("Return")
-    figure.legend(
-        handles.values(), handles, loc="outside lower center", ncols=len(handles)
-    )
+    legend_below(figure, handles.values(), list(handles))
     return figure

@@ -110,6 +110,9 @@ def _build(path: Path, rows: list[Row], plan: Plan | None) -> Run:
         _check_against_plan(path, trained, tasks, exposures)
     else:
         exposures = _infer_exposures(trained, tasks)
+    frames = np.array([at[tasks[0]].frames for at in table.values()])
+    if np.any(np.diff(frames) < 0):
+        raise ReportError(f"{path}: frames ({frames.tolist()}) must not fall.")
     first = rows[0]
     curve = RunCurve(
         first.method,
@@ -119,7 +122,7 @@ def _build(path: Path, rows: list[Row], plan: Plan | None) -> Run:
         tasks,
         exposures,
         np.array(list(table)),
-        np.array([at[tasks[0]].frames for at in table.values()]),
+        frames,
         np.array([[at[t].return_mean for t in tasks] for at in table.values()]),
     )
     return Run(curve, path, plan is not None)

@@ -6,8 +6,9 @@ import base64
 from collections.abc import Mapping, Sequence
 from html import escape
 
-from rllib_arrow.reports.analysis import Comparison, Results, method_rank
+from rllib_arrow.reports.analysis import method_rank
 from rllib_arrow.reports.page_style import CSS
+from rllib_arrow.reports.results import Comparison, Results
 from rllib_arrow.reports.sections import (
     Picture,
     Section,
@@ -101,7 +102,7 @@ def _cards(comparisons: Sequence[Comparison]) -> str:
     cards = []
     for comparison in comparisons:
         lines = []
-        metrics = ("F", "WC_ACC")
+        metrics = ("F" if comparison.cycles == 1 else "Max_F", "WC_ACC")
         for method, result in comparison.methods.items():
             values = " / ".join(
                 format_summary(result.summary(m)).split(" ")[0] for m in metrics

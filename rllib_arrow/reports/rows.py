@@ -14,6 +14,7 @@ COLUMNS = (
     "method,suite,setting,seed,epoch,frames,"
     "trained_task,eval_task,return_mean,return_std,episodes"
 ).split(",")
+_SUITE = re.compile(r"[A-Za-z0-9_-]+")  # names files, so it must not be a path
 _SETTING = re.compile(r"default|reversed|single|[a-z0-9]+_cycle(_reversed)?")
 _SETTINGS = "default, reversed, single, two_cycle, three_cycle and so on"
 
@@ -88,9 +89,10 @@ class _Cells:
         return self._cells[column]
 
     def name(self, column: str) -> str:
-        if not self._cells[column].strip():
+        value = self._cells[column]
+        if not value.strip() or not value.isprintable():
             raise self.fault(column, "a name")
-        return self._cells[column]
+        return value
 
     def number(self, column: str) -> float:
         try:
@@ -114,6 +116,8 @@ def _parse(path: Path, line: int, values: list[str]) -> Row:
     cells = _Cells(path, line, values)
     if not _SETTING.fullmatch(cells.text("setting")):
         raise cells.fault("setting", _SETTINGS)
+    if not _SUITE.fullmatch(cells.text("suite")):
+        raise cells.fault("suite", "a name of letters, digits, - and _")
     epoch = cells.whole("epoch", 0)
     if bool(cells.text("trained_task")) != (epoch > 0):
         raise cells.fault(
@@ -125,7 +129,7 @@ def _parse(path: Path, line: int, values: list[str]) -> Row:
     return Row(
         line,
         cells.name("method"),
-        cells.name("suite"),
+        cells.text("suite"),
         cells.text("setting"),
         cells.whole("seed", 0),
         epoch,

@@ -11,7 +11,6 @@ from matplotlib.figure import Figure
 
 from rllib_arrow.metrics.curve import RunCurve
 from rllib_arrow.reports import paper
-from rllib_arrow.reports.analysis import Comparison, Results, SingleTaskResult
 from rllib_arrow.reports.figures import (
     bars_figure,
     curves_figure,
@@ -21,6 +20,7 @@ from rllib_arrow.reports.figures import (
 )
 from rllib_arrow.reports.normalise import task_label
 from rllib_arrow.reports.paper import Efficiency, EfficiencyBlock
+from rllib_arrow.reports.results import Comparison, Results, SingleTaskResult
 from rllib_arrow.reports.tables import (
     Cell,
     Row,
@@ -33,6 +33,7 @@ from rllib_arrow.reports.tables import (
 )
 
 _SUITES = {"atari": "Atari", "coinrun": "CoinRun", "minatar": "MinAtar"}
+_EFFICIENCY = "Frames to reach 85 % of the best median performance"
 _SETTINGS = {"default": "default order", "reversed": "reversed order"}
 
 
@@ -97,7 +98,7 @@ def _comparison_section(comparison: Comparison) -> Section:
             f"curves_{name}",
             "Median normalised score per task, band from the first to the third "
             "quartile over seeds; bold while the task is trained"
-            + ("; a dotted line ends a cycle." if _cyclic(comparison) else "."),
+            + ("; a dotted line ends a cycle." if comparison.cycles > 1 else "."),
             partial(curves_figure, comparison),
         )
     )
@@ -133,17 +134,12 @@ def _comparison_section(comparison: Comparison) -> Section:
     return section
 
 
-def _cyclic(comparison: Comparison) -> bool:
-    return comparison.first_curve.cycles > 1
-
-
 def _metric_tables(
     comparison: Comparison, title: str, printed: dict[str, dict]
 ) -> list[Table]:
     """The paper's blocks, each with the reason for every empty cell below it."""
-    cycles = max(c.cycles for r in comparison.methods.values() for c in r.curves)
     tables = []
-    for block in metric_blocks(cycles):
+    for block in metric_blocks(comparison.cycles):
         ours = {
             method: {m: result.summary(m) for m in block if m in result.values}
             for method, result in comparison.methods.items()
@@ -212,14 +208,14 @@ def _efficiency_section(
         printed = paper.CONTINUAL_EFFICIENCY.get((suite, comparison.setting, ablation))
         blocks.append((name, block, runs, printed))
         middle[name] = planned_frames(comparison.first_curve) // 2
-    table = efficiency_table(title, "Setting", blocks, middle)
-    anchor = f"efficiency_{suite}{'_ratio' if ablation else ''}"
-    notes = [
+    table = efficiency_table(_EFFICIENCY, "Setting", blocks, middle)
+    table.notes.append(
         "A run's series is its mean normalised score over all tasks; the threshold is "
         "85 % of the highest median series. Frames: median [q25 - q75] over the runs "
         "that reach it."
-    ]
-    return Section(anchor, title, [table], notes)
+    )
+    anchor = f"efficiency_{suite}{'_ratio' if ablation else ''}"
+    return Section(anchor, title, [table])
 
 
 def _single_section(suite: str, results: list[SingleTaskResult]) -> Section:
@@ -240,7 +236,7 @@ def _single_section(suite: str, results: list[SingleTaskResult]) -> Section:
             scaled = scaled or scale != 1
             printed = _unscaled(printed, scale)
         blocks.append((label, block, runs, printed))
-    table = efficiency_table(f"{title}, raw returns", "Task", blocks)
+    table = efficiency_table(f"{_EFFICIENCY}, raw returns", "Task", blocks)
     if scaled:
         table.notes.append(
             "The paper prints scaled rewards; here they are divided by the scale."

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import numpy as np
 
-from rllib_arrow.reports.analysis import Comparison, Results, analyse
+from rllib_arrow.reports.analysis import analyse
 from rllib_arrow.reports.normalise import task_label
+from rllib_arrow.reports.results import Comparison, Results
 from rllib_arrow.reports.sections import comparison_title
 from rllib_arrow.reports.tables import Cell, Row, Table, format_summary
 

@@ -10,8 +10,9 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from rllib_arrow.metrics.statistics import Summary
-from rllib_arrow.reports.analysis import MethodResult, Results, analyse
+from rllib_arrow.reports.analysis import analyse
 from rllib_arrow.reports.page import render_page
+from rllib_arrow.reports.results import MethodResult, Results
 from rllib_arrow.reports.rows import ReportError
 from rllib_arrow.reports.sections import Picture, Section, build_sections, runs_table
 from rllib_arrow.reports.style import draw

@@ -90,9 +90,8 @@ def test_workers_change_nothing_but_the_place_of_work():
     )
     spread, results = run(remote)
     assert spread == local
-    # Evaluated beside the next epoch, so reported one iteration late; the last two
-    # come together at the end.
-    assert [r.get("evaluation", {}).get("epoch") for r in results] == [None, 1, 2, 4]
+    # Evaluated beside the next epoch, so reported with it; the last two come together.
+    assert [result["evaluation"]["epoch"] for result in results] == [0, 1, 2, 4]
 
 
 def test_several_runners_share_an_epoch_and_two_learners_stay_equal():

@@ -274,6 +274,21 @@ def test_a_restored_learner_continues_bit_for_bit():
     assert first.entropy_target == second.entropy_target
 
 
+def test_learning_on_leaves_the_state_it_was_restored_from_alone():
+    config = small_config()
+    first = build_ours(config)
+    first.learn_epoch(0, iter(rows_from(0)))
+    state = first.get_state()
+    results = []
+    for _ in range(2):
+        restored = build_ours(config)
+        restored.set_state(state)
+        restored.learn_epoch(1, iter(rows_from(1)))
+        results.append(restored.learn_epoch(2, iter(rows_from(2))))
+    for key in ("qf_loss", "policy_loss", "alpha_value", "qf_grad_norm"):
+        assert results[0][key] == results[1][key], key
+
+
 def test_weights_come_from_the_runs_seed_and_leave_torchs_stream_alone():
     def build(seed):
         return weights_of(build_ours(small_config().debugging(seed=seed)))

@@ -43,7 +43,7 @@ def test_a_used_task_that_is_reset_repeats_2000_steps_of_a_new_one(suite, name):
     [("atari", "frostbite"), ("coinrun", "coinrun"), ("minatar", "breakout")],
 )
 def test_reset_right_after_an_end_forgets_that_an_episode_ended(suite, name):
-    options = {"max_num_frames_per_episode": 200} if suite == "atari" else {}
+    options = {"max_num_frames_per_episode": 40} if suite == "atari" else {}
     used = make_task(suite, name, 4, **options)
     rows = used.reset(1)
     while not rows.is_last.any():

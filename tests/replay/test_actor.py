@@ -106,13 +106,6 @@ def test_a_part_is_given_out_once_and_all_minibatches_are_alike():
 
 
 @pytest.fixture(scope="module")
-def cluster():
-    ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False)
-    yield
-    ray.shutdown()
-
-
-@pytest.fixture(scope="module")
 def shared_actor(cluster):
     actor = start_replay_actor(**SETTINGS | {"seed": 1})
     yield actor
@@ -171,7 +164,7 @@ def test_it_starts_inside_a_full_placement_group_and_ends_when_killed(cluster):
     @ray.remote(num_cpus=1)
     def trial():
         actor = start_replay_actor(**SETTINGS)
-        assert ray.get(actor.ping.remote(), timeout=60)
+        assert ray.get(actor.ping.remote(), timeout=120)
         ray.kill(actor)
         with pytest.raises(ray.exceptions.RayActorError):
             ray.get(actor.ping.remote())
@@ -180,5 +173,5 @@ def test_it_starts_inside_a_full_placement_group_and_ends_when_killed(cluster):
     strategy = PlacementGroupSchedulingStrategy(
         group, placement_group_capture_child_tasks=True
     )
-    assert ray.get(trial.options(scheduling_strategy=strategy).remote(), timeout=120)
+    assert ray.get(trial.options(scheduling_strategy=strategy).remote(), timeout=240)
     remove_placement_group(group)

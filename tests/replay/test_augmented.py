@@ -290,3 +290,16 @@ def test_two_threads_store_the_same_bytes_as_one():
         replay.add(make_chunk(0, 100))
     (a,), (b,) = one.get_state()["records"], two.get_state()["records"]
     assert a.data == b.data
+
+
+def test_a_reseeded_replay_draws_the_same_whatever_was_drawn_before():
+    quiet, busy, other = make(), make(), make()
+    for replay in (quiet, busy, other):
+        for serial in range(9):
+            replay.add(make_chunk(serial, 8))
+    busy.sample(4, 4)
+    for replay, epoch in ((quiet, 3), (busy, 3), (other, 4)):
+        replay.reseed(epoch)
+    expected = quiet.sample(4, 4)
+    assert_same_batch(busy.sample(4, 4), expected)
+    assert (other.sample(4, 4)["actions"] != expected["actions"]).any()

@@ -97,3 +97,27 @@ def test_impossible_sizes_are_refused():
         Splicer(0, 4)
     with pytest.raises(ValueError, match=r"chunk_length \(0\)"):
         Splicer(4, 0)
+
+
+@given(
+    cuts=st.lists(st.integers(1, 9), min_size=1, max_size=6),
+    chunk_length=st.integers(1, 8),
+)
+@settings(max_examples=40, deadline=None)
+def test_whole_streams_give_the_same_chunks_as_single_rows(cuts, chunk_length):
+    steps = sum(cuts)
+    envs = [list(stream(env, [4] * steps))[:steps] for env in range(2)]
+    one, whole = Splicer(2, chunk_length), Splicer(2, chunk_length)
+    expected = [c for rows in zip(*envs, strict=True) for c in push_rows(one, rows)]
+    found, start = [], 0
+    for cut in cuts:
+        parts = [rows[start : start + cut] for rows in envs]
+        found += whole.push_streams(
+            [Chunk(*map(np.array, zip(*p, strict=True))) for p in parts]
+        )
+        start += cut
+    assert len(found) == len(expected)
+    for ours, theirs in zip(found, expected, strict=True):
+        for field, other in zip(ours, theirs, strict=True):
+            np.testing.assert_array_equal(field, other)
+    assert len(whole) == len(one)

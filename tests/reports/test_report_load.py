@@ -102,6 +102,8 @@ def changed(column: str, value: str, line: int = 2) -> list[str]:
         (changed("epoch", "-1"), "column epoch: '-1' must be a whole number"),
         (changed("frames", "1e3"), "column frames: '1e3' must be a whole number"),
         (changed("setting", "odd"), "column setting: 'odd' must be default, reversed"),
+        (changed("suite", "../x"), "column suite: '../x' must be a name of letters"),
+        (changed("eval_task", "a\x07"), "column eval_task: 'a\\x07' must be a name"),
         (changed("method", " "), "column method: ' ' must be a name"),
         (changed("eval_task", ""), "column eval_task: '' must be a name"),
         (changed("trained_task", "A"), "column trained_task: 'A' must be empty at"),
@@ -136,7 +138,7 @@ def test_a_faulty_file_ends_in_one_line_that_names_the_place(tmp_path, lines, me
 def test_a_file_that_is_no_evaluation_file_is_refused(tmp_path, content, message):
     path = tmp_path / "evaluations.csv"
     path.write_bytes(content)
-    with pytest.raises(ReportError, match="evaluations.csv") as error:
+    with pytest.raises(ReportError, match=r"evaluations\.csv") as error:
         load_runs([path])
     assert message in str(error.value)
     assert "\n" not in str(error.value)
@@ -191,6 +193,13 @@ def test_runs_with_different_curricula_are_not_compared(tmp_path):
     write_run(tmp_path / "two", SCORES, [1, 3], seed=2)
     with pytest.raises(ReportError, match="different curricula"):
         load_runs([tmp_path])
+
+
+def test_frames_that_fall_are_refused(tmp_path):
+    lines = [line.replace(",4,400,", ",4,250,") for line in LINES]
+    path = write_csv(tmp_path / "x.csv", lines)
+    with pytest.raises(ReportError, match="must not fall"):
+        load_runs([path])
 
 
 def test_several_runs_beside_one_curriculum_are_refused(tmp_path):

@@ -43,6 +43,9 @@ class DV3Learner(TorchLearner):
     def build(self) -> None:
         """Builds module and optimisers; see `TorchLearner.build`."""
         super().build()
+        # With a seed RLlib makes CPU builds of torch deterministic, and torch then
+        # fills all new memory before use: a pass over memory per layer, for nothing.
+        torch.utils.deterministic.fill_uninitialized_memory = False
         self.net: DV3RLModule = self.module[DEFAULT_MODULE_ID]
         if self.config.use_compile:
             self.net.compile_steps()

@@ -11,7 +11,12 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from rllib_arrow.models.distributions import entropy, kl_divergence, two_hot_loss
+from rllib_arrow.models.distributions import (
+    entropy,
+    kl_divergence,
+    two_hot_loss,
+    two_hot_targets,
+)
 
 
 def kl_losses(
@@ -40,7 +45,7 @@ def image_loss(reconstructed: Tensor, images: Tensor) -> Tensor:
 
 def reward_loss(logits: Tensor, rewards: Tensor) -> Tensor:
     """Returns the two-hot cross-entropy of logits [..., BINS] with rewards [...]."""
-    return two_hot_loss(torch.log_softmax(logits.float(), -1), rewards).mean()
+    return two_hot_loss(logits, rewards).mean()
 
 
 def continue_loss(logits: Tensor, is_terminated: Tensor) -> Tensor:
@@ -119,7 +124,9 @@ def critic_loss(
         logits: [H, N, BINS], with gradient to the critic.
         returns, slow_values, weights: [H, N], without gradient.
     """
+    # Cross-entropies with the same distribution add up, and so do their targets.
+    targets, shares = two_hot_targets(torch.stack([returns, slow_values], dim=-1))
+    shares = shares * shares.new_tensor([[1.0], [slow_scale]])
     log_probs = torch.log_softmax(logits.float(), -1)
-    loss = two_hot_loss(log_probs, returns)
-    loss = loss + slow_scale * two_hot_loss(log_probs, slow_values)
-    return (weights * loss).mean()
+    picked = log_probs.gather(-1, targets.flatten(-2))
+    return -(weights.unsqueeze(-1) * shares.flatten(-2) * picked).sum(-1).mean()

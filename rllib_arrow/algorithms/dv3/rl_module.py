@@ -13,7 +13,7 @@ from ray.rllib.core.rl_module.torch import TorchRLModule
 from torch import Tensor
 
 from rllib_arrow.models.actor_critic import Actor, TwoHotHead
-from rllib_arrow.models.distributions import sample_one_hot
+from rllib_arrow.models.distributions import sample_index
 from rllib_arrow.models.images import Decoder, Encoder, images_to_float
 from rllib_arrow.models.layers import MLP
 from rllib_arrow.models.rssm import RSSM, Posterior
@@ -123,7 +123,7 @@ class DV3RLModule(TorchRLModule, InferenceOnlyAPI):
             h * keep, z * keep, action_part, image_part, uniform[:, 1:]
         )
         probs = self.actor(torch.cat([h, z], dim=-1))
-        actions = sample_one_hot(probs, uniform[:, 0]).argmax(-1)
+        actions = sample_index(probs, uniform[:, 0])
         return actions, (h, z, actions)
 
     # Learning
@@ -151,7 +151,7 @@ class DV3RLModule(TorchRLModule, InferenceOnlyAPI):
         for u in noise:
             with torch.enable_grad():
                 probs = self.actor(states[-1])
-            actions = sample_one_hot(probs.detach(), u[:, 0]).argmax(-1)
+            actions = sample_index(probs, u[:, 0])
             h, z = self.rssm.imagine_step(h, z, actions, u[:, 1:])
             states.append(torch.cat([h, z], dim=-1))
             all_actions.append(actions)

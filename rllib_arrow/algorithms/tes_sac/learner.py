@@ -297,6 +297,14 @@ class TESSACLearner(SACTorchLearner):
                 target = self.target_entropy[DEFAULT_MODULE_ID]
                 target.fill_(self.entropy_target.target)
 
+    @override(TorchLearner)
+    def _set_optimizer_state(self, state: dict[str, Any]) -> None:
+        """Copies the moments: RLlib hands over the state's own, maybe read-only."""
+        super()._set_optimizer_state(state)
+        for optimizer in self._named_optimizers.values():
+            for moments in optimizer.state.values():
+                moments |= {key: value.clone() for key, value in moments.items()}
+
 
 def _world_size() -> int:
     return dist.get_world_size() if dist.is_initialized() else 1

@@ -1,0 +1,93 @@
+"""What the analysis of runs finds, for tables, figures and the page to show."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from rllib_arrow.metrics.continual import Value
+from rllib_arrow.metrics.curve import RunCurve
+from rllib_arrow.metrics.statistics import (
+    Interval,
+    SampleEfficiency,
+    Summary,
+    summarise,
+)
+from rllib_arrow.reports.load import Run
+from rllib_arrow.reports.normalise import Normaliser
+
+
+@dataclass
+class MethodResult:
+    """One method's runs in one comparison, and their numbers."""
+
+    method: str
+    curves: list[RunCurve]  # normalised, those that count
+    values: dict[str, list[Value]]  # metric to one value per curve
+    waiting: list[Run]  # unfinished, while other seeds have finished
+
+    @property
+    def seeds(self) -> list[int]:
+        return [curve.seed for curve in self.curves]
+
+    def summary(self, metric: str) -> Summary:
+        return summarise([v.value for v in self.values.get(metric, [])])
+
+    def final_scores(self, tasks: Sequence[str]) -> np.ndarray:
+        """Normalised scores at the end: [seeds, tasks]."""
+        return np.array(
+            [[c.scores[-1, c.tasks.index(task)] for task in tasks] for c in self.curves]
+        )
+
+
+@dataclass
+class Comparison:
+    """Methods trained on the same sequence of tasks, side by side."""
+
+    suite: str
+    setting: str
+    ablation: bool
+    methods: dict[str, MethodResult]
+    efficiency: SampleEfficiency
+    finished: bool
+    iqm: dict[str, Interval] = field(default_factory=dict)
+    improvement: dict[tuple[str, str], Interval] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def first_curve(self) -> RunCurve:
+        return next(iter(self.methods.values())).curves[0]
+
+    @property
+    def cycles(self) -> int:
+        return max(c.cycles for r in self.methods.values() for c in r.curves)
+
+    @property
+    def name(self) -> str:
+        """A name for files and anchors."""
+        kind = "_ratio" if self.ablation else ""
+        return f"{self.suite}_{self.setting}{kind}"
+
+
+@dataclass
+class SingleTaskResult:
+    """Methods trained on one task alone, in raw returns."""
+
+    suite: str
+    task: str
+    curves: dict[str, list[RunCurve]]
+    efficiency: SampleEfficiency
+
+
+@dataclass
+class Results:
+    """All a report shows."""
+
+    runs: list[Run]
+    baselines: list[Run]
+    normalisers: dict[str, Normaliser]
+    comparisons: list[Comparison]
+    single: list[SingleTaskResult]
+    notes: list[str]

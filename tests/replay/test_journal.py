@@ -1,0 +1,75 @@
+import os
+import signal
+
+import numpy as np
+import pytest
+import ray
+
+from rllib_arrow.replay import AugmentedReplay, BatchStream, Splicer
+from rllib_arrow.replay.journal import start_journaled_replay
+from tests.replay.reference import assert_same_batch, make_chunk
+
+SETTINGS = {
+    "capacity_chunks": 8,
+    "chunk_length": 16,
+    "ltdm_fraction": 0.5,
+    "seed": 7,
+    "num_threads": 1,
+}
+ROWS = 24  # of one environment and epoch: half a chunk is left over every other time
+
+
+def epoch_rows(epoch):
+    """One runner's streams: two environments."""
+    return [make_chunk(10 * epoch + env, ROWS) for env in range(2)]
+
+
+def expected_batches(epochs, count):
+    """What a replay fed by hand gives in the last of so many epochs."""
+    replay = AugmentedReplay(**SETTINGS)
+    splicer = Splicer(2, 16)
+    for epoch in range(epochs):
+        rows = epoch_rows(epoch)
+        for step in range(ROWS):
+            fields = (np.stack([row[i][step] for row in rows]) for i in range(5))
+            for chunk in splicer.push(*fields):
+                replay.add(chunk)
+    replay.reseed(epochs - 1)
+    return [replay.sample(8, 4) for _ in range(count)]
+
+
+def assert_gives(actor, epochs, count=4):
+    stream = BatchStream(actor, count, 8, 4, epoch=epochs - 1)
+    for found, expected in zip(stream, expected_batches(epochs, count), strict=True):
+        assert_same_batch(found, expected)
+
+
+@pytest.fixture(scope="module")
+def actor(cluster, tmp_path_factory):
+    actor = start_journaled_replay(SETTINGS, tmp_path_factory.mktemp("journal"))
+    yield actor
+    ray.kill(actor)
+
+
+def store(actor, epoch):
+    rows = ray.put(epoch_rows(epoch))
+    return ray.get(actor.store.remote(epoch, "task", rows))
+
+
+def test_a_killed_replay_comes_back_with_everything_and_draws_the_same(actor, tmp_path):
+    """The whole life of one actor, because starting it takes long."""
+    assert store(actor, 0)["chunks_added"] == 2
+    assert store(actor, 1)["chunks_added"] == 6  # with what was left over
+    assert store(actor, 1)["chunks_added"] == 6  # asked again after a failure
+    assert_gives(actor, epochs=2)
+
+    ray.get(actor.save.remote(tmp_path / "checkpoint"))
+    assert store(actor, 2)["chunks_added"] == 8
+    os.kill(ray.get(actor.pid.remote()), signal.SIGKILL)
+    assert_gives(actor, epochs=3)
+    assert ray.get(actor.stats.remote())["chunks_added"] == 8
+
+    ray.get(actor.load.remote(tmp_path / "checkpoint"))
+    assert ray.get(actor.stats.remote())["chunks_added"] == 6
+    assert store(actor, 2)["chunks_added"] == 8
+    assert_gives(actor, epochs=3)

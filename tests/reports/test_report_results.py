@@ -1,0 +1,262 @@
+"""From files to numbers: normalisation, who is compared with whom, what is told."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rllib_arrow.envs.suites import reference_scores
+from rllib_arrow.metrics.continual import continual_metrics
+from rllib_arrow.reports import ReportError, forgetting_table
+from rllib_arrow.reports.analysis import analyse
+from rllib_arrow.reports.load import load_runs
+from rllib_arrow.reports.normalise import build_normaliser
+from tests.reports.runs import write_run
+
+# One epoch per task. Singles: A from 10 to 30, B from 0 to 4.
+SCORES = {"A": [10, 30, 20], "B": [0, 1, 3]}
+
+
+def write_singles(root, method="ARROW", a=(10, 30), b=(0, 4), seed=1, **about):
+    for task, scores in (("A", a), ("B", b)):
+        where = root / f"{method}_{task}_{seed}"
+        about_single = {"method": method, "setting": "single", "seed": seed, **about}
+        write_run(where, {task: list(scores)}, [len(scores) - 1], **about_single)
+    return root
+
+
+def values(results, method="ARROW", which=0):
+    found = results.comparisons[which].methods[method].values
+    return {name: value[0].value for name, value in found.items()}
+
+
+def test_scores_are_normalised_by_medians_over_the_single_task_arrow_runs(tmp_path):
+    run = write_run(tmp_path / "run", SCORES, [1, 1])
+    single = tmp_path / "single"
+    write_singles(single, seed=1)
+    write_singles(single, a=(12, 32), b=(0, 4), seed=2)
+    write_singles(single, a=(8, 100), b=(0, 4), seed=3)
+    write_singles(single, method="DV3", a=(500, 900), b=(7, 8))
+    results = analyse([run], [single])
+    scale = results.normalisers["toy"].scales["A"]
+    assert (scale.low, scale.high) == (10, 32)  # medians of 10, 12, 8; 30, 32, 100
+
+
+def test_metrics_from_files_match_the_numbers_worked_by_hand(tmp_path):
+    run = write_run(tmp_path / "run", SCORES, [1, 1])
+    results = analyse([run], [write_singles(tmp_path / "single")])
+    # Normalised: A 0, 1, 0.5; B 0, 0.25, 0.75. Singles average 1 over their epoch.
+    assert values(results) == pytest.approx(
+        {
+            "F": ((1 - 0.5) + 0) / 2,
+            "FT": ((1 - 1) / 1 + (0.75 - 1) / 1) / 2,
+            "ACC": (0.5 + 0.75) / 2,
+            "min_ACC": 0.5,
+            "WC_ACC": 0.75 / 2 + 0.5 / 2,
+            # Mean series 0, 0.625, 0.625: 85 % of its peak is reached at once.
+            "SE_frames": 100,
+            "max_performance": 0.625,
+        }
+    )
+
+
+def test_forward_transfer_uses_the_methods_own_single_task_runs(tmp_path):
+    runs = [
+        write_run(tmp_path / method, SCORES, [1, 1], method=method)
+        for method in ("ARROW", "DV3", "TES-SAC")
+    ]
+    single = write_singles(tmp_path / "single")
+    write_singles(single, method="DV3", a=(10, 20), b=(0, 1))  # 0.5 and 0.25
+    results = analyse(runs, [single])
+    assert values(results, "DV3")["FT"] == pytest.approx(
+        (1 / 0.5 + 0.75 / 0.25) / 2 - 1
+    )
+    arrow, tes = values(results)["FT"], values(results, "TES-SAC")["FT"]
+    assert tes == pytest.approx(arrow)
+    notes = results.comparisons[0].notes
+    assert "TES-SAC, FT: compared with ARROW's single-task runs." in notes
+
+
+def test_without_baselines_the_shipped_reference_scores_are_used_and_told(tmp_path):
+    reference = reference_scores("coinrun")
+    tasks = list(reference)[:2]
+    scores = {task: [reference[task].random, reference[task].arrow] for task in tasks}
+    run = write_run(tmp_path / "run", scores, [1, 1], suite="coinrun")
+    results = analyse([run])
+    curve = results.comparisons[0].methods["ARROW"].curves[0]
+    assert curve.scores == pytest.approx(np.array([[0, 0], [1, 1]]))
+    notes = " ".join(results.normalisers["coinrun"].notes)
+    assert "the suite's shipped reference scores" in notes
+    assert "No single-task runs were given (--baselines)" in notes
+
+
+def test_without_any_reference_the_best_median_of_the_runs_is_one_and_told(tmp_path):
+    for seed, top in ((1, 4), (2, 6), (3, 50)):
+        scores = {"A": [0, top, 1], "B": [1, 1, 3]}
+        write_run(tmp_path / f"{seed}", scores, [1, 1], seed=seed)
+    write_run(tmp_path / "dv3", {"A": [0, 5, 0], "B": [1, 1, 2]}, [1, 1], method="DV3")
+    results = analyse([tmp_path])
+    scales = results.normalisers["toy"].scales
+    assert (scales["A"].low, scales["A"].high) == (0, 6)
+    assert (scales["B"].low, scales["B"].high) == (1, 3)
+    assert "the best median score of any method" in results.normalisers["toy"].notes[0]
+
+
+def test_a_task_never_above_random_is_left_out_and_told(tmp_path):
+    scores = {"A": [10, 30, 20], "B": [2, 2, 2]}
+    results = analyse([write_run(tmp_path / "run", scores, [1, 1])])
+    assert results.comparisons[0].first_curve.tasks == ("A",)
+    assert any("B is left out" in note for note in results.normalisers["toy"].notes)
+    assert "B" not in results.normalisers["toy"].scales
+
+
+def test_a_baseline_that_learned_nothing_is_not_the_measure(tmp_path):
+    run = write_run(tmp_path / "run", SCORES, [1, 1])
+    single = write_singles(tmp_path / "single", b=(4, 4))
+    scale = analyse([run], [single]).normalisers["toy"].scales["B"]
+    assert (scale.low, scale.high) == (2, 4)  # epoch 0 of both; best of both
+    assert "best median" in scale.source
+
+
+def test_if_nothing_was_learned_at_all_there_is_no_comparison_but_no_crash(tmp_path):
+    scores = {"A": [1, 1, 1], "B": [2, 2, 2]}
+    results = analyse([write_run(tmp_path / "run", scores, [1, 1])])
+    assert results.comparisons == []
+    assert len(results.normalisers["toy"].notes) >= 2
+
+
+def test_an_unfinished_run_waits_while_other_seeds_have_finished(tmp_path):
+    write_run(tmp_path / "done", SCORES, [1, 1])
+    write_run(tmp_path / "going", {"A": [9, 9], "B": [9, 9]}, [1, 1], seed=2)
+    comparison = analyse([tmp_path]).comparisons[0]
+    assert comparison.methods["ARROW"].seeds == [1]
+    assert [run.curve.seed for run in comparison.methods["ARROW"].waiting] == [2]
+    assert any(
+        "seed 2: unfinished (epoch 1 of 2, 1 of 2 tasks met); not counted" in note
+        for note in comparison.notes
+    )
+
+
+def test_a_lone_unfinished_run_is_shown_as_of_now(tmp_path):
+    run = write_run(tmp_path / "run", {"A": [10, 30], "B": [0, 1]}, [2, 1])
+    results = analyse([run], [write_singles(tmp_path / "single")])
+    found = values(results)
+    assert (found["ACC"], found["F"], found["WC_ACC"]) == (1, 0, 1)
+    assert np.isnan(found["min_ACC"]) and np.isnan(found["FT"])
+    assert "as of now" in " ".join(results.comparisons[0].notes)
+    assert results.comparisons[0].iqm == {}
+
+
+def test_ratio_variants_are_compared_apart_and_arrow_stands_in_for_ar50(tmp_path):
+    for method in ("ARROW", "DV3", "AR25", "AR75"):
+        write_run(tmp_path / method, SCORES, [1, 1], method=method)
+    methods = [list(c.methods) for c in analyse([tmp_path]).comparisons]
+    assert methods == [["ARROW", "DV3"], ["AR25", "AR50", "AR75"]]
+    write_run(
+        tmp_path / "AR50", {"A": [0, 5, 5], "B": [0, 1, 9]}, [1, 1], method="AR50"
+    )
+    ratio = analyse([tmp_path]).comparisons[1]
+    assert ratio.methods["AR50"].curves[0].method == "AR50"
+
+
+def test_the_threshold_is_that_of_the_methods_compared(tmp_path):
+    write_run(tmp_path / "a", {"A": [0, 4], "B": [0, 4]}, [1, 1], method="ARROW")
+    write_run(tmp_path / "b", {"A": [0, 8], "B": [0, 8]}, [1, 1], method="AR75")
+    single = write_singles(tmp_path / "single", a=(0, 4), b=(0, 4))
+    plain, ratio = analyse([tmp_path / "a", tmp_path / "b"], [single]).comparisons
+    assert plain.efficiency.threshold == pytest.approx(0.85)
+    assert ratio.efficiency.threshold == pytest.approx(2 * 0.85)
+
+
+def test_baselines_must_hold_single_task_runs(tmp_path):
+    run = write_run(tmp_path / "run", SCORES, [1, 1])
+    with pytest.raises(
+        ReportError, match="none of the 1 runs has the setting 'single'"
+    ):
+        analyse([run], [run])
+
+
+def test_one_tree_may_be_given_as_runs_and_as_baselines(tmp_path):
+    write_run(tmp_path / "run", SCORES, [1, 1])
+    write_singles(tmp_path)
+    results = analyse([tmp_path], [tmp_path])
+    assert len(results.runs) == 1 and len(results.baselines) == 2
+    assert values(results)["ACC"] == pytest.approx(0.625)
+
+
+def test_no_runs_at_all_are_refused():
+    with pytest.raises(ReportError, match="no runs were given"):
+        analyse([])
+
+
+@pytest.fixture(scope="module")
+def study(tmp_path_factory):
+    """Three seeds of two methods with baselines, as loaded runs."""
+    root = tmp_path_factory.mktemp("study")
+    rng = np.random.default_rng(0)
+    for method in ("ARROW", "DV3"):
+        for seed in (1, 2, 3):
+            scores = {t: rng.normal(0, 2, 7).round(3).tolist() for t in "ABC"}
+            where = root / "run" / f"{method}{seed}"
+            write_run(where, scores, [2, 2, 2], method=method, seed=seed)
+            for task in "ABC":
+                start = rng.normal(0, 0.1)
+                about = {"method": method, "seed": seed, "setting": "single"}
+                write_run(
+                    root / "single" / f"{method}{seed}{task}",
+                    {task: [start, start + 1, start + rng.uniform(2, 3)]},
+                    [2],
+                    **about,
+                )
+    return load_runs([root / "run"]), load_runs([root / "single"])
+
+
+@settings(deadline=None, max_examples=25)
+@given(
+    st.lists(
+        st.tuples(st.floats(0.01, 100), st.floats(-50, 50)), min_size=3, max_size=3
+    )
+)
+def test_scaling_and_shifting_returns_changes_no_normalised_metric(study, changes):
+    def changed(run):
+        curve = run.curve
+        factors, shifts = zip(
+            *(changes["ABC".index(task)] for task in curve.tasks), strict=True
+        )
+        scores = curve.scores * np.array(factors) + np.array(shifts)
+        return replace(run, curve=replace(curve, scores=scores))
+
+    def metrics(runs, baselines):
+        normaliser = build_normaliser("toy", runs, baselines)
+        return [
+            value.value
+            for run in runs
+            for value in continual_metrics(
+                normaliser.curve(run.curve),
+                normaliser.single_tasks(run.curve.method, baselines),
+            ).values()
+        ]
+
+    runs, baselines = study
+    before = metrics(runs, baselines)
+    after = metrics([changed(r) for r in runs], [changed(r) for r in baselines])
+    assert after == pytest.approx(before, rel=1e-6, abs=1e-6)
+
+
+def test_the_terminal_table_shows_raw_returns_and_what_was_forgotten(tmp_path):
+    run = write_run(tmp_path / "run", SCORES, [1, 1])
+    text = forgetting_table([run], [write_singles(tmp_path / "single")])
+    rows = [line.split() for line in text.splitlines()]
+    assert ["A", "ARROW", "10.00", "30.00", "20.00", "10.00"] in rows
+    assert ["B", "ARROW", "0.00", "3.00", "3.00", "0.00"] in rows
+    assert any(row[:2] == ["ARROW", "0.250"] for row in rows)
+    assert text.isascii()
+
+
+def test_the_terminal_table_of_single_task_runs_says_so(tmp_path):
+    text = forgetting_table([write_singles(tmp_path)])
+    assert text == "No run with more than one task: nothing could be forgotten."
