@@ -166,7 +166,9 @@ class PlainLearner:
         low, high = torch.quantile(returns, 0.05), torch.quantile(returns, 0.95)
         scale = (high - low).clamp(min=1.0)
         policy = self.policy(states[:-1])
-        objective = policy.log_prob(actions) * ((returns - values[:-1]) / scale).detach()
+        objective = (
+            policy.log_prob(actions) * ((returns - values[:-1]) / scale).detach()
+        )
         objective = objective + config.entropy_scale * policy.entropy()
         self.step(self.actor_optimizer, net.actor, -(weights * objective).mean())
         critic = TwoHot(net.critic(states[:-1]))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import logging
 import os
+import signal
 import sys
 import traceback
 from collections.abc import Sequence
@@ -145,6 +146,8 @@ def train(args: argparse.Namespace) -> int:
     location = launch.location_of(args.storage, args.name or experiment.name)
     launch.check_location(location, args.resume)
     launch.connect(args.debug)
+    # A preempted machine sends SIGTERM; Tune saves its state on SIGINT.
+    signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))
     cluster = launch.cluster_resources()
     config, line = launch.place_learners(experiment, cluster)
     launch.check_resources(experiment, config, cluster)
@@ -269,3 +272,7 @@ def _is_number(text: str) -> bool:
     except ValueError:
         return False
     return True
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -10,7 +10,7 @@ from typing import Any
 
 import yaml
 
-from rllib_arrow.settings import brief, is_space
+from rllib_arrow.settings import brief, is_space, spells_number
 
 
 class ExperimentError(ValueError):
@@ -150,6 +150,8 @@ def override(draft: Draft, text: str, option: str, blocks: Iterable[str]) -> Non
         names.insert(0, "config")
     origin = f"{option} {text}"
     change: Any = parse_yaml(value, origin)
+    if spells_number(change):
+        change = float(change)
     for name in reversed(names):
         change = {name: change}
     _merge(draft.block, change)

@@ -129,8 +129,7 @@ def _check_plain(path: str, key: str, value: Any, default: Any) -> Any:
     if isinstance(value, dict) and key in MAPPING_TOO:
         return value
     if default is None:
-        number = to_number(value) if isinstance(value, str) else None
-        return value if number is None else number
+        return _require(path, value, not spells_number(value), _AS_NUMBER)
     if isinstance(default, bool):
         return _require(path, value, isinstance(value, bool), "true or false")
     if isinstance(default, (int, float)):
@@ -145,6 +144,9 @@ def _check_plain(path: str, key: str, value: Any, default: Any) -> Any:
     return _require(path, value, isinstance(value, list), "a list")
 
 
+_AS_NUMBER = "written with a point and a sign in the exponent: 1.0e-4"
+
+
 def _require(path: str, value: Any, holds: bool, expected: str) -> Any:
     if not holds:
         raise SettingError(path, value, f"must be {expected}")
@@ -155,25 +157,29 @@ def _number(path: str, value: Any, whole: bool) -> int | float:
     number = to_number(value)
     if number is None or (whole and number != int(number)):
         expected = "a whole number" if whole else "a number"
+        expected += f", {_AS_NUMBER}" if spells_number(value) else ""
         raise SettingError(path, value, f"must be {expected}")
     return int(number) if whole else number
 
 
 def to_number(value: Any) -> int | float | None:
-    """Returns the finite number that the value is or spells, else None.
-
-    YAML 1.1 takes `1e-4`, without a point, for a text; everyone means the number.
-    """
+    """Returns the value if it is a finite number, else None."""
     if isinstance(value, bool):
         return None
-    if isinstance(value, str) and re.fullmatch(r"[-+]?[\d.]+([eE][-+]?\d+)?", value):
-        try:
-            value = float(value)
-        except ValueError:
-            return None
     if isinstance(value, int) or (isinstance(value, float) and math.isfinite(value)):
         return value
     return None
+
+
+def spells_number(value: Any) -> bool:
+    """Whether the value is a text such as `1e-4`, which YAML does not take for one.
+
+    In a file that is an error: other readers of the same file would see a text. On
+    the command line nobody writes texts of this form, and it is read as the number.
+    """
+    if not isinstance(value, str):
+        return False
+    return re.fullmatch(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?", value) is not None
 
 
 def examples(config: Mapping[str, Any]) -> list[dict[str, Any]]:

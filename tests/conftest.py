@@ -8,10 +8,14 @@ from collections.abc import Iterator
 
 import pytest
 import ray
+import torch
 
 # Before any test starts Ray: a token that is not left in the home directory, no tables.
 os.environ.setdefault("RAY_AUTH_TOKEN", secrets.token_hex(32))
 os.environ.setdefault("RAY_AIR_NEW_OUTPUT", "0")
+# Sums of floats depend on how many threads share them; the runs compared must not.
+os.environ["OMP_NUM_THREADS"] = "1"
+torch.set_num_threads(1)
 
 
 @pytest.fixture(scope="session")

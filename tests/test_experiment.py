@@ -94,7 +94,7 @@ def test_one_search_space_replaces_another_whole(files):
     assert config["ltdm_fraction"] == {"uniform": [0.1, 0.9]}
 
 
-def test_numbers_without_a_point_are_numbers_where_one_is_expected(files):
+def test_numbers_without_a_point_are_numbers_on_the_command_line(files):
     settings = ["actor_lr=1e-4", "world_model_updates=1e2", "replay_max_bytes=2e9"]
     config = read_experiment(files / "top.yaml", settings).config
     assert config["actor_lr"] == 0.0001
@@ -106,8 +106,8 @@ def test_numbers_without_a_point_are_numbers_where_one_is_expected(files):
 @pytest.mark.parametrize(
     ("written", "meant"),
     [
-        ("1e-4", 1e-4),
-        ("-2.5E3", -2500.0),
+        (1e-4, 1e-4),
+        ("1e-4", None),
         (7, 7),
         (True, None),
         ("fast", None),
@@ -119,6 +119,16 @@ def test_numbers_without_a_point_are_numbers_where_one_is_expected(files):
 )
 def test_only_finite_numbers_count_as_numbers(written, meant):
     assert to_number(written) == meant
+
+
+@pytest.mark.parametrize("key", ["actor_lr", "replay_max_bytes"])
+def test_a_number_that_yaml_reads_as_a_text_is_refused_with_the_remedy(key, tmp_path):
+    (tmp_path / "a.yaml").write_text(
+        "a:\n  run: DV3\n  config:\n    curriculum: {suite: minatar, "
+        f"epochs_per_task: 2}}\n    {key}: 1e-4\n"
+    )
+    with pytest.raises(ExperimentError, match=rf"{key}.*'1e-4'.*1\.0e-4"):
+        read_experiment(tmp_path / "a.yaml")
 
 
 def test_anchors_and_merge_keys_of_yaml_work(tmp_path):

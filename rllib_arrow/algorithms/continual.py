@@ -168,7 +168,10 @@ class ContinualAlgorithm(Algorithm):
         return results
 
     def _progress(self, finished: int) -> dict[str, Any]:
-        total, task = self.curriculum.total_epochs, self.curriculum.task_at(finished - 1)
+        total, task = (
+            self.curriculum.total_epochs,
+            self.curriculum.task_at(finished - 1),
+        )
         following = self.curriculum.task_at(finished) if finished < total else None
         return {
             "epoch": finished,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -261,7 +262,7 @@ class _Recorder:
         for rewards, first in zip(self.rewards, self.is_first, strict=True):
             starts = np.flatnonzero(first)
             # The stretch after the last start is cut by the end of the epoch.
-            for begin, end in zip(starts[:-1], starts[1:], strict=True):
+            for begin, end in pairwise(starts):
                 returns.append(float(rewards[begin:end].sum()))
                 lengths.append(int(end - begin))
         return {

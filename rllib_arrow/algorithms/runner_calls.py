@@ -92,5 +92,5 @@ class RunnerCalls:
             if healthy:
                 return healthy
             if time.monotonic() > until:
-                raise RuntimeError(f"No env runner came back within {patience_s:.0f} s.")
+                raise RuntimeError(f"No env runner is back after {patience_s:.0f} s.")
             time.sleep(0.5)

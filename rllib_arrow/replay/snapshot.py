@@ -46,7 +46,8 @@ def save(path: str | os.PathLike, state: dict[str, Any]) -> None:
     new = [record for record in records if record.digest not in places]
     if new:
         places |= _write_segment(_next_segment(root), new)
-    sizes = {name: (root / name).stat().st_size for name, _ in places.values()}
+    segments = sorted({name for name, _ in places.values()})
+    sizes = {name: (root / name).stat().st_size for name in segments}
     body = {
         "meta": state["meta"],
         "segments": sizes,

@@ -56,7 +56,8 @@ def test_a_run_resumed_in_a_new_process_equals_one_never_interrupted(method, tmp
 
 def test_arrow_without_long_term_memory_is_dv3():
     runs = []
-    for config in (tiny_config("ARROW").training(ltdm_fraction=0.0), tiny_config("DV3")):
+    without = tiny_config("ARROW").training(ltdm_fraction=0.0)
+    for config in (without, tiny_config("DV3")):
         algorithm = config.build_algo()
         train(algorithm, 2)
         runs.append((digest(algorithm), scores(algorithm).replace("AR0,", "DV3,")))

@@ -1,9 +1,6 @@
 import pytest
-import ray
 
 
 @pytest.fixture(scope="module")
-def cluster():
-    ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False)
-    yield
-    ray.shutdown()
+def cluster(ray_two_cpus):
+    """The session's Ray cluster, under the name these tests know it by."""

@@ -49,6 +49,8 @@ def written_since(path, before):
 def test_a_restored_replay_continues_bit_for_bit(tmp_path, fraction, chunks):
     replay = AugmentedReplay(8, LENGTH, fraction, seed=3, num_threads=1)
     fill(replay, 0, chunks)
+    if chunks:
+        replay.sample(4, 8)
     replay.save(tmp_path)
     restored = AugmentedReplay.load(tmp_path)
     assert plain_state(restored) == plain_state(replay)

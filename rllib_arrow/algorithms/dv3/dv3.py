@@ -157,7 +157,10 @@ class DV3Config(ContinualConfig):
             require(self, key, lambda v: isinstance(v, int) and v >= 0, "an int >= 0")
         for key in ("world_model_lr", "actor_lr", "critic_lr"):
             require(
-                self, key, lambda v: isinstance(v, int | float) and v > 0, "a number > 0"
+                self,
+                key,
+                lambda v: isinstance(v, int | float) and v > 0,
+                "a number > 0",
             )
         if self.batch_length_T > self.replay_chunk_length:
             raise ValueError(

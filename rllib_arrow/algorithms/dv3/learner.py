@@ -233,10 +233,11 @@ class DV3Learner(TorchLearner):
                 reward_logits = net.reward_head(dream.states[1:])
                 continue_logits = net.continue_head(dream.states[1:]).squeeze(-1)
                 slow_logits = net.slow_critic(dream.states[:-1])
-            value_logits = net.critic(dream.states)
+                last_logits = net.critic(dream.states[-1:])
+            value_logits = net.critic(dream.states[:-1])
         rewards, slow_values = two_hot_mean(reward_logits), two_hot_mean(slow_logits)
         discounts = config.gamma * torch.sigmoid(continue_logits.float())
-        values = two_hot_mean(value_logits.detach())
+        values = two_hot_mean(torch.cat([value_logits.detach(), last_logits]))
         returns = losses.lambda_returns(rewards, discounts, values, config.gae_lambda)
         weights = losses.dream_weights(discounts, starts_continue)
         return_range = self._track_return_range(returns)
@@ -245,7 +246,7 @@ class DV3Learner(TorchLearner):
             dream.probs, dream.actions, advantages, weights, config.entropy_scale
         )
         critic = losses.critic_loss(
-            value_logits[:-1], returns, slow_values, weights, config.slow_critic_scale
+            value_logits, returns, slow_values, weights, config.slow_critic_scale
         )
         metrics = {
             "actor_loss": actor,
