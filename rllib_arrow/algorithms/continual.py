@@ -53,7 +53,9 @@ class ContinualAlgorithm(Algorithm):
         )
         self.evaluator = Evaluator(self)
         self.replay = start_journaled_replay(
-            self.config.replay_settings(), self.run_directory.local / "replay_journal"
+            self.config.replay_settings(),
+            self.run_directory.local / "replay_journal",
+            self.config.custom_resources_for_replay,
         )
 
     # The journey of one epoch.

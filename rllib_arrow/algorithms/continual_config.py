@@ -40,6 +40,7 @@ class ContinualConfig(AlgorithmConfig):
         self.replay_chunk_length = 512
         self.replay_prefetch = 4
         self.replay_max_bytes: int | None = None
+        self.custom_resources_for_replay: dict[str, float] = {}
         self.num_envs_per_evaluation = 16
         self.pictures_interval = 0
 
@@ -79,6 +80,7 @@ class ContinualConfig(AlgorithmConfig):
         replay_chunk_length: int = NotProvided,
         replay_prefetch: int = NotProvided,
         replay_max_bytes: int | None = NotProvided,
+        custom_resources_for_replay: dict[str, float] = NotProvided,
         num_envs_per_evaluation: int = NotProvided,
         pictures_interval: int = NotProvided,
     ) -> ContinualConfig:
@@ -91,6 +93,8 @@ class ContinualConfig(AlgorithmConfig):
             replay_chunk_length: Steps in a chunk.
             replay_prefetch: Minibatches asked for ahead of need.
             replay_max_bytes: Refuse to store more than this; None for no limit.
+            custom_resources_for_replay: Ray's custom resources that the replay actor
+                asks for, to place it on a certain node.
             num_envs_per_evaluation: Environments side by side in an evaluation.
             pictures_interval: Write reconstructions and dreams every so many epochs;
                 0 for never.

@@ -66,6 +66,10 @@ class JournaledReplayActor(ReplayActor):
             self.save(self._journal)
         return self.stats()
 
+    def sample(self, batch_size: int, length: int) -> dict[str, np.ndarray]:
+        """Returns a minibatch for people to look at, between two epochs."""
+        return self._replay.sample(batch_size, length)
+
     def pid(self) -> int:
         """Returns the process this actor lives in."""
         return os.getpid()
@@ -98,19 +102,23 @@ class JournaledReplayActor(ReplayActor):
 
 
 def start_journaled_replay(
-    settings: dict[str, Any], journal: str | os.PathLike
+    settings: dict[str, Any],
+    journal: str | os.PathLike,
+    resources: dict[str, float] | None = None,
 ) -> ActorHandle:
     """Starts the replay of one run; its owner ends it with `ray.kill`.
 
     Args:
         settings: Those of `AugmentedReplay`.
         journal: Directory for what a restart needs; what lies there is overwritten.
+        resources: Ray's custom resources of the node that should hold it.
     """
     options = {
         # No CPU, and outside the placement group of a Tune trial, whose bundles are
         # counted for others.
         "num_cpus": 0,
         "scheduling_strategy": "DEFAULT",
+        "resources": resources or {},
         "max_restarts": -1,
         "max_task_retries": -1,
     }

@@ -7,8 +7,8 @@ from rllib_arrow.algorithms.dv3.pictures import (
     dream_on,
     make_strips,
     reconstruct,
+    save_strips,
     strip,
-    write_strips,
 )
 from tests.algorithms.dv3_tools import SIDE, B, T, make_learner, random_batches
 
@@ -54,7 +54,8 @@ def test_a_dream_equals_the_reconstruction_while_it_sees_and_then_only_uses_acti
 def test_strips_are_written_as_png_and_returned_for_tensorboard(tmp_path):
     module, batch = make_learner().net, next(random_batches())
     kept = {key: value.copy() for key, value in batch.items()}
-    strips = write_strips(module, batch, tmp_path / "a", seed=1, sequences=2, zoom=3)
+    strips = make_strips(module, batch, seed=1, sequences=2)
+    save_strips(strips, tmp_path / "a", zoom=3)
     again = make_strips(module, batch, seed=1, sequences=2)
     files = sorted(path.name for path in (tmp_path / "a").iterdir())
     assert files == ["dream.png", "reconstruction.png"]

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
+import ray
 from ray.rllib.algorithms.algorithm import Algorithm
 from ray.rllib.algorithms.algorithm_config import AlgorithmConfig
+from ray.rllib.core import DEFAULT_MODULE_ID
 from ray.rllib.core.rl_module.rl_module import RLModuleSpec
 from ray.rllib.utils.annotations import override
 from ray.rllib.utils.from_config import NotProvided
+from tensorboardX import SummaryWriter
 
 from rllib_arrow.algorithms.continual import ContinualAlgorithm
 from rllib_arrow.algorithms.continual_config import (
@@ -16,7 +20,10 @@ from rllib_arrow.algorithms.continual_config import (
     Minibatches,
     require,
 )
+from rllib_arrow.algorithms.dv3.pictures import make_strips, save_strips
 from rllib_arrow.models.size import ModelSize
+
+PICTURED_SEQUENCES = 4
 
 
 class DV3Config(ContinualConfig):
@@ -176,3 +183,29 @@ class DV3(ContinualAlgorithm):
     @override(Algorithm)
     def get_default_config(cls) -> DV3Config:
         return DV3Config()
+
+    @override(ContinualAlgorithm)
+    def _learn(self, epoch: int) -> None:
+        super()._learn(epoch)
+        interval = self.config.pictures_interval
+        if interval and (epoch + 1) % interval == 0:
+            self.draw_pictures(epoch + 1)
+
+    def draw_pictures(self, epoch: int) -> None:
+        """Writes reconstructions and dreams as PNG files and for TensorBoard."""
+        length = self.config.batch_length_T
+        batch = self.replay.sample.remote(PICTURED_SEQUENCES, length)
+        calls = self.learner_group.foreach_learner(
+            partial(_draw_strips, batch=batch, seed=self.config.seed)
+        )
+        strips = next(iter(calls)).get()
+        directory = self.run_directory.local
+        save_strips(strips, directory / "pictures" / f"epoch_{epoch:06d}")
+        with SummaryWriter(directory.as_posix()) as writer:
+            for name, pixels in strips.items():
+                writer.add_image(f"pictures/{name}", pixels, epoch, dataformats="HWC")
+
+
+def _draw_strips(learner: Any, *, batch: ray.ObjectRef, seed: int) -> dict[str, Any]:
+    """Runs on the learners, where the whole module is."""
+    return make_strips(learner.module[DEFAULT_MODULE_ID], ray.get(batch), seed)

@@ -92,17 +92,8 @@ def make_strips(
     }
 
 
-def write_strips(
-    module: DV3RLModule,
-    batch: dict[str, np.ndarray],
-    path: str | Path,
-    seed: int,
-    sequences: int = 4,
-    context: int = CONTEXT,
-    zoom: int = 2,
-) -> dict[str, np.ndarray]:
-    """Writes `<path>/reconstruction.png` and `<path>/dream.png`; returns the arrays."""
-    strips = make_strips(module, batch, seed, sequences, context)
+def save_strips(strips: dict[str, np.ndarray], path: str | Path, zoom: int = 2) -> None:
+    """Writes `<path>/reconstruction.png` and `<path>/dream.png`."""
     folder = Path(path)
     folder.mkdir(parents=True, exist_ok=True)
     for name, pixels in strips.items():
@@ -110,7 +101,6 @@ def write_strips(
         unfinished = folder / f".{name}.png"
         Image.fromarray(large).save(unfinished, format="PNG")
         os.replace(unfinished, folder / f"{name}.png")
-    return strips
 
 
 def _posterior_states(

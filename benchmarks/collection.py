@@ -1,0 +1,154 @@
+"""Steps per second of collection, against the raw environment and RLlib's runner.
+
+A random policy, so that only the path of the data is measured. All sides take turns in
+one run; a side's figure is its best round, since whatever else the machine does only
+ever slows a round down.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from collections.abc import Callable
+
+import ale_py
+import gymnasium as gym
+import numpy as np
+from gymnasium.wrappers import AtariPreprocessing
+from ray.rllib.algorithms.ppo import PPOConfig
+from ray.rllib.env.single_agent_env_runner import SingleAgentEnvRunner
+
+from rllib_arrow import DV3Config
+from rllib_arrow.algorithms.env_runner import ContinualEnvRunner
+from rllib_arrow.envs.suites import make_task
+
+ENVS = 4
+GAMES = {"atari": "ms_pacman", "coinrun": "coinrun", "minatar": "breakout"}
+
+
+def our_runner(suite: str, steps: int) -> Callable[[], int]:
+    curriculum = {"suite": suite, "tasks": [GAMES[suite]], "epochs_per_task": 1}
+    config = DV3Config().continual(curriculum=curriculum).training(model_size="nano")
+    config.env_runners(num_envs_per_env_runner=ENVS, rollout_fragment_length=steps)
+    runner = ContinualEnvRunner(config=config, worker_index=0)
+    # Epoch 0 is the one that acts at random.
+    return lambda: runner.sample(epoch=0)[1]["frames"]
+
+
+def native(suite: str, steps: int) -> Callable[[], int]:
+    rng = np.random.default_rng(0)
+    actions = rng.integers(15, size=(steps, ENVS))
+    if suite == "coinrun":
+        from procgen import ProcgenGym3Env
+
+        def play() -> int:
+            env = ProcgenGym3Env(ENVS, "coinrun", distribution_mode="hard", rand_seed=1)
+            for row in actions:
+                env.act(row.astype(np.int32))
+                env.observe()
+            return actions.size
+
+        return play
+    if suite == "atari":
+
+        def play() -> int:
+            env = ale_py.vector_env.AtariVectorEnv(
+                "ms_pacman",
+                num_envs=ENVS,
+                img_height=64,
+                img_width=64,
+                grayscale=False,
+                stack_num=1,
+                frameskip=4,
+                repeat_action_probability=0.25,
+                full_action_space=True,
+                reward_clipping=False,
+                episodic_life=False,
+            )
+            env.reset(seed=1)
+            for row in actions:
+                env.step(row)
+            env.close()
+            return actions.size
+
+        return play
+
+    def play() -> int:
+        env = make_task(suite, GAMES[suite], ENVS)
+        env.reset(0)
+        for row in actions % 6:
+            env.step(row)
+        return actions.size
+
+    return play
+
+
+def rllib_runner(steps: int) -> Callable[[], int]:
+    gym.register_envs(ale_py)
+
+    def make(_) -> gym.Env:
+        env = gym.make(
+            "ALE/MsPacman-v5",
+            frameskip=1,
+            repeat_action_probability=0.25,
+            full_action_space=True,
+        )
+        return AtariPreprocessing(env, screen_size=64, grayscale_obs=False)
+
+    config = PPOConfig().environment(make)
+    config.env_runners(num_envs_per_env_runner=ENVS)
+    runner = SingleAgentEnvRunner(config=config, worker_index=0)
+
+    def play() -> int:
+        runner.sample(num_timesteps=steps * ENVS, random_actions=True)
+        return steps * ENVS
+
+    return play
+
+
+def best_rates(sides: dict[str, Callable[[], int]], rounds: int) -> dict[str, float]:
+    """Returns steps per second of each side in its best round."""
+    best = dict.fromkeys(sides, 0.0)
+    for play in sides.values():
+        play()
+    for _ in range(rounds):
+        for name, play in sides.items():
+            began = time.perf_counter()
+            frames = play()
+            best[name] = max(best[name], frames / (time.perf_counter() - began))
+    return best
+
+
+def report(name: str, ours: float, peer: float, peer_name: str) -> None:
+    line = {
+        "name": name,
+        "ours": round(ours),
+        "peer": round(peer),
+        "peer_name": peer_name,
+        "ratio": round(ours / peer, 3),
+        "unit": "steps/s",
+    }
+    print(json.dumps(line), flush=True)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--steps", type=int, default=512)
+    args = parser.parse_args()
+    for suite in GAMES:
+        sides = {"ours": our_runner(suite, args.steps)}
+        sides["native"] = native(suite, args.steps)
+        if suite == "atari":
+            sides["rllib"] = rllib_runner(args.steps)
+        rates = best_rates(sides, args.rounds)
+        peer = "the vector environment alone"
+        report(f"collect_{suite}", rates["ours"], rates["native"], peer)
+        if "rllib" in rates:
+            peer = "RLlib SingleAgentEnvRunner"
+            report(f"collect_{suite}_rllib", rates["ours"], rates["rllib"], peer)
+
+
+if __name__ == "__main__":
+    main()
