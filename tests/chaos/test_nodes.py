@@ -16,7 +16,7 @@ pytestmark = [pytest.mark.chaos, pytest.mark.timeout(900)]
 
 @pytest.fixture
 def cluster():
-    """A head without work, two nodes for env runners, one for learners, one for replay."""
+    """A head without work, two nodes for runners, one for learners, one for replay."""
     if ray.is_initialized():
         ray.shutdown()
     cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 1})
@@ -49,9 +49,7 @@ def test_a_run_spread_over_nodes_finishes_with_equal_learners(cluster):
     results = train(algorithm, 4)
     assert results[-1]["done"]
     runners = set(algorithm.env_runner_group.foreach_env_runner(node_of)[1:])
-    learners = {
-        call.get() for call in algorithm.learner_group.foreach_learner(node_of)
-    }
+    learners = {call.get() for call in algorithm.learner_group.foreach_learner(node_of)}
     assert not runners & learners and len(learners) == 1
     sums = [call.get() for call in algorithm.learner_group.foreach_learner(weight_sum)]
     assert sums[0] == sums[1]
