@@ -27,7 +27,10 @@ class Draft:
     origins: dict[str, str] = field(default_factory=dict)
 
     def origin_of(self, key: str) -> str:
-        """Returns where the key, or else the nearest of its parents, was set."""
+        """Returns where the key, a key below it, or a parent of it was set."""
+        below = {o for k, o in self.origins.items() if f"{k}.".startswith(f"{key}.")}
+        if len(below) == 1:
+            return below.pop()
         while key and key not in self.origins:
             key = key.rpartition(".")[0]
         return self.origins.get(key, self.file)

@@ -5,7 +5,8 @@ import numpy as np
 import pytest
 import torch
 
-from rllib_arrow.algorithms.dv3.learner import Means, batches_per_epoch
+from rllib_arrow.algorithms.dv3.learner import batches_per_epoch
+from rllib_arrow.algorithms.dv3.means import Means
 from rllib_arrow.models.rssm import Posterior
 from tests.algorithms.dv3_tools import B, T, make_learner, random_batches
 

@@ -65,3 +65,9 @@ def digest(algorithm: ContinualAlgorithm) -> str:
         is_array = hasattr(leaf, "__array__")
         total.update(np.asarray(leaf).tobytes() if is_array else repr(leaf).encode())
     return total.hexdigest()
+
+
+def weight_sum(learner: Any) -> float:
+    """A number that differs as soon as any weight of two learners does."""
+    parameters = learner.module[DEFAULT_MODULE_ID].parameters()
+    return sum(float(p.double().sum()) for p in parameters)

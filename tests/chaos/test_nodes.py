@@ -9,7 +9,7 @@ import pytest
 import ray
 from ray.cluster_utils import Cluster
 
-from tests.algorithms.tiny import scores, tiny_config, train
+from tests.algorithms.tiny import scores, tiny_config, train, weight_sum
 
 pytestmark = [pytest.mark.chaos, pytest.mark.timeout(900)]
 
@@ -54,10 +54,6 @@ def test_a_run_spread_over_nodes_finishes_with_equal_learners(cluster):
     sums = [call.get() for call in algorithm.learner_group.foreach_learner(weight_sum)]
     assert sums[0] == sums[1]
     algorithm.stop()
-
-
-def weight_sum(learner) -> float:
-    return sum(float(p.double().sum()) for p in learner.module.parameters())
 
 
 def test_a_node_that_goes_away_takes_nothing_with_it(cluster):

@@ -14,13 +14,18 @@ from torch import Tensor
 from torch import distributed as dist
 
 from rllib_arrow.algorithms.dv3 import losses
+from rllib_arrow.algorithms.dv3.means import Means
+from rllib_arrow.algorithms.dv3.process import (
+    average,
+    keep_freed_memory,
+    rank,
+    world_size,
+)
 from rllib_arrow.algorithms.dv3.rl_module import DV3RLModule
 from rllib_arrow.models.distributions import entropy, two_hot_mean
 from rllib_arrow.models.images import images_to_float
 from rllib_arrow.models.rssm import Posterior
 from rllib_arrow.seeding import derive_seed
-
-CHECK_EVERY = 50  # updates between looks at the losses: a look waits for the GPU
 
 
 def batches_per_epoch(config: Any) -> int:
@@ -46,6 +51,8 @@ class DV3Learner(TorchLearner):
         # With a seed RLlib makes CPU builds of torch deterministic, and torch then
         # fills all new memory before use: a pass over memory per layer, for nothing.
         torch.utils.deterministic.fill_uninitialized_memory = False
+        if self._device.type == "cpu":
+            keep_freed_memory()
         self.net: DV3RLModule = self.module[DEFAULT_MODULE_ID]
         if self.config.use_compile:
             self.net.compile_steps()
@@ -77,7 +84,7 @@ class DV3Learner(TorchLearner):
 
     def _make_modules_ddp_if_necessary(self) -> None:
         """Gives all learners rank 0's weights; gradients are averaged in `_descend`."""
-        if _world_size() > 1:
+        if world_size() > 1:
             for tensor in self.module[DEFAULT_MODULE_ID].state_dict().values():
                 dist.broadcast(tensor, src=0)
 
@@ -122,7 +129,7 @@ class DV3Learner(TorchLearner):
             FloatingPointError: when a loss or a gradient norm is not finite.
         """
         started = time.perf_counter()
-        seed = derive_seed(self.config.seed, "learner", epoch, _rank())
+        seed = derive_seed(self.config.seed, "learner", epoch, rank())
         self._generator = torch.Generator(self._device).manual_seed(seed)
         total, self._replay_wait = batches_per_epoch(self.config), 0.0
         world_model, actor_critic = Means(epoch), Means(epoch)
@@ -256,7 +263,7 @@ class DV3Learner(TorchLearner):
             "dream_return": returns.mean(),
             "dream_reward": rewards.mean(),
             "dream_value": values.mean(),
-            "advantage_std": advantages.std(),
+            "advantage_std": advantages.std(correction=0),
             "actor_grad_norm": self._descend("actor", actor),
             "critic_grad_norm": self._descend("critic", critic),
         }
@@ -268,7 +275,7 @@ class DV3Learner(TorchLearner):
     ) -> tuple[Tensor, Tensor]:
         """Returns starting states [N, state_units] and whether they go on, bool [N]."""
         states, goes_on = posterior.states.flatten(0, 1), ~is_terminated.flatten()
-        wanted = (self.config.dream_starts or 0) // _world_size()
+        wanted = -(-(self.config.dream_starts or 0) // world_size())
         if 0 < wanted < len(states):
             order = torch.randperm(
                 len(states), generator=self._generator, device=self._device
@@ -279,7 +286,7 @@ class DV3Learner(TorchLearner):
     @torch.no_grad()
     def _track_return_range(self, returns: Tensor) -> Tensor:
         """Moves the running percentiles; returns the range between them."""
-        gathered = [torch.empty_like(returns) for _ in range(_world_size())]
+        gathered = [torch.empty_like(returns) for _ in range(world_size())]
         if len(gathered) > 1:
             dist.all_gather(gathered, returns)
             returns = torch.cat(gathered)
@@ -314,68 +321,9 @@ class DV3Learner(TorchLearner):
         params = optimizer.param_groups[0]["params"]
         optimizer.zero_grad(set_to_none=True)
         loss.backward()
-        if _world_size() > 1:
-            _average([param.grad for param in params])
+        if world_size() > 1:
+            average([param.grad for param in params])
         limit = getattr(self.config, f"{name}_grad_clip_by_global_norm")
         norm = torch.nn.utils.clip_grad_norm_(params, limit)
         optimizer.step()
         return norm
-
-
-class Means:
-    """Means of an epoch's metrics, looked at only now and then."""
-
-    def __init__(self, epoch: int) -> None:
-        self.epoch = epoch
-        self.count = 0
-        self._names: list[str] = []
-        self._rows: list[Tensor] = []
-        self._sums: np.ndarray | float = 0.0
-
-    def add(self, metrics: dict[str, Tensor]) -> None:
-        """Notes one update's metrics without waiting for their values."""
-        self._names = list(metrics)
-        self._rows.append(torch.stack([value.detach() for value in metrics.values()]))
-        self.count += 1
-        if len(self._rows) == CHECK_EVERY:
-            self._check()
-
-    def result(self) -> dict[str, float]:
-        """Returns the means; empty if there was no update."""
-        if self._rows:
-            self._check()
-        if self.count == 0:
-            return {}
-        means = np.asarray(self._sums) / self.count
-        return dict(zip(self._names, means.tolist(), strict=True))
-
-    def _check(self) -> None:
-        rows = torch.stack(self._rows).double().cpu().numpy()
-        bad = np.argwhere(~np.isfinite(rows))
-        if len(bad):
-            row, column = bad[0]
-            update = self.count - len(rows) + row
-            raise FloatingPointError(
-                f"{self._names[column]} ({rows[row, column]}) is not finite at update "
-                f"{update} of epoch {self.epoch}: lower the learning rate."
-            )
-        self._sums = self._sums + rows.sum(0)
-        self._rows.clear()
-
-
-def _world_size() -> int:
-    return dist.get_world_size() if dist.is_initialized() else 1
-
-
-def _rank() -> int:
-    return dist.get_rank() if dist.is_initialized() else 0
-
-
-def _average(gradients: list[Tensor]) -> None:
-    """Averages gradients over all learners in one message."""
-    flat = torch.cat([gradient.flatten() for gradient in gradients])
-    dist.all_reduce(flat)
-    flat /= _world_size()
-    parts = flat.split([gradient.numel() for gradient in gradients])
-    for gradient, part in zip(gradients, parts, strict=True):
-        gradient.copy_(part.view(gradient.shape))

@@ -74,8 +74,12 @@ class PlainLearner:
 
     def update(self) -> None:
         """Trains the world model, then actor and critic."""
-        states = self.update_world_model()
-        self.update_actor_critic(states.detach())
+        starts = self.update_world_model().detach().flatten(0, 1)
+        goes_on = (~self.batch["is_terminated"]).flatten().float()
+        if self.config.dream_starts:
+            chosen = torch.randperm(len(starts))[: self.config.dream_starts]
+            starts, goes_on = starts[chosen], goes_on[chosen]
+        self.update_actor_critic(starts, goes_on)
 
     def latent(self, logits: Tensor) -> Independent:
         size = self.net.size
@@ -144,9 +148,8 @@ class PlainLearner:
     def policy(self, states: Tensor) -> OneHotCategorical:
         return OneHotCategorical(probs=self.net.actor(states))
 
-    def update_actor_critic(self, starts: Tensor) -> None:
+    def update_actor_critic(self, starts: Tensor, starts_go_on: Tensor) -> None:
         net, config = self.net, self.config
-        starts = starts.flatten(0, 1)
         h, z = starts.split([net.size.gru_units, net.size.latent_units], -1)
         states, actions = [starts], []
         for _ in range(config.horizon_H):
@@ -159,7 +162,7 @@ class PlainLearner:
         rewards = TwoHot(net.reward_head(states)).mean
         goes_on = Bernoulli(logits=net.continue_head(states).squeeze(-1)).probs
         goes_on = goes_on.clone()
-        goes_on[0] = (~self.batch["is_terminated"]).flatten().float()
+        goes_on[0] = starts_go_on
         discounts = (config.gamma * goes_on).detach()
         returns = self.lambda_returns(rewards, values, discounts).detach()
         weights = (torch.cumprod(discounts, 0) / config.gamma)[:-1]

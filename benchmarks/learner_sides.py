@@ -1,0 +1,122 @@
+"""One update of each learner that `benchmarks.learner` compares, served in turns.
+
+python -m benchmarks.learner_sides ours|rllib|plain paper|desk STARTS THREADS
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import NamedTuple
+
+import gymnasium as gym
+import numpy as np
+import torch
+
+from benchmarks.learner_plain import PlainLearner
+from benchmarks.turns import serve
+from rllib_arrow.algorithms.dv3.dv3 import DV3Config
+from rllib_arrow.algorithms.dv3.learner import DV3Learner
+
+B, T, H = 16, 32, 15
+
+Batch = dict[str, np.ndarray]
+Update = Callable[[], object]
+
+
+class Scale(NamedTuple):
+    """Sizes of model, image and action space."""
+
+    model_size: str
+    side: int
+    actions: int
+
+
+SCALES = {"paper": Scale("S", 64, 18), "desk": Scale("micro", 16, 6)}
+
+
+def random_batch(scale: Scale) -> Batch:
+    """Returns a minibatch as replay gives it."""
+    rng = np.random.default_rng(0)
+    shape = (B, T, scale.side, scale.side, 3)
+    return {
+        "obs": rng.integers(0, 256, shape, dtype=np.uint8),
+        "actions": rng.integers(0, scale.actions, (B, T)),
+        "rewards": rng.normal(size=(B, T)).astype(np.float32),
+        "is_first": rng.random((B, T)) < 0.02,
+        "is_terminated": rng.random((B, T)) < 0.02,
+    }
+
+
+def our_learner(scale: Scale, starts: int) -> DV3Learner:
+    """Builds this package's learner, one update to an epoch."""
+    config = DV3Config().training(
+        model_size=scale.model_size,
+        world_model_updates=1,
+        actor_critic_updates=1,
+        interleaved=True,
+        batch_size_B=B,
+        batch_length_T=T,
+        horizon_H=H,
+        dream_starts=starts,
+    )
+    spec = config.get_default_rl_module_spec()
+    spec.observation_space = gym.spaces.Box(
+        0, 255, (scale.side, scale.side, 3), np.uint8
+    )
+    spec.action_space = gym.spaces.Discrete(scale.actions)
+    spec.model_config = {"model_size": scale.model_size}
+    learner = DV3Learner(config=config, module_spec=spec.as_multi_rl_module_spec())
+    learner.build()
+    return learner
+
+
+def our_update(scale: Scale, starts: int) -> Update:
+    """Returns one update of this package's learner, from replay's rows on."""
+    learner, batch = our_learner(scale, starts), random_batch(scale)
+    return lambda: learner.learn_epoch(0, iter([batch]))
+
+
+def plain_update(scale: Scale, starts: int) -> Update:
+    """Returns one update of the straightforward learner, from tensors on."""
+    learner, batch = our_learner(scale, starts), random_batch(scale)
+    torch.use_deterministic_algorithms(False)  # which our seed made RLlib switch on
+    return PlainLearner(learner.net, learner.config, batch).update
+
+
+def rllib_update(scale: Scale, starts: int) -> Update:
+    """Returns one update of RLlib's DreamerV3 learner, from float tensors on."""
+    from ray.rllib.algorithms.dreamerv3.dreamerv3 import DreamerV3Config
+    from ray.rllib.core import DEFAULT_MODULE_ID
+    from ray.rllib.policy.sample_batch import SampleBatch
+
+    if starts:
+        raise ValueError(f"RLlib dreams from all states, not from {starts}.")
+    config = DreamerV3Config().training(
+        model_size=scale.model_size, batch_size_B=B, batch_length_T=T, horizon_H=H
+    )
+    images = gym.spaces.Box(-1.0, 1.0, (scale.side, scale.side, 3), np.float32)
+    spaces = {DEFAULT_MODULE_ID: (images, gym.spaces.Discrete(scale.actions))}
+    spec = config.get_multi_rl_module_spec(spaces=spaces)
+    learner = config.get_default_learner_class()(config=config, module_spec=spec)
+    learner.build()
+    batch = random_batch(scale)
+    batch["obs"] = batch["obs"].astype(np.float32) / 127.5 - 1.0
+    batch["actions"] = np.eye(scale.actions, dtype=np.float32)[batch["actions"]]
+    batch["is_first"] = batch["is_first"].astype(np.float32)
+    rows = {key: torch.from_numpy(value) for key, value in batch.items()}
+    return lambda: learner.update(batch=SampleBatch(rows).as_multi_agent())
+
+
+UPDATES = {"ours": our_update, "plain": plain_update, "rllib": rllib_update}
+
+
+def main() -> None:
+    """Builds the side named on the command line and serves it."""
+    name, scale, starts, threads = sys.argv[1:]
+    torch.set_num_threads(int(threads))
+    serve(UPDATES[name](SCALES[scale], int(starts)))
+
+
+if __name__ == "__main__":
+    main()
