@@ -135,7 +135,7 @@ def test_results_and_files_tell_the_task_the_frames_and_the_scores():
     curriculum = json.loads((directory / "curriculum.json").read_text())
     assert curriculum["tasks"] == ["breakout", "space_invaders"]
     [run] = load_runs([directory])
-    assert (run.method, run.setting) == ("ARROW", "default")
-    assert list(run.epochs) == [0, 1, 2, 3, 4]
+    assert (run.curve.method, run.curve.setting) == ("ARROW", "default")
+    assert list(run.curve.epochs) == [0, 1, 2, 3, 4] and run.finished
     pictures = sorted(p.name for p in (directory / "pictures/epoch_000004").iterdir())
     assert pictures == ["dream.png", "reconstruction.png"]

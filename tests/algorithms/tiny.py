@@ -70,4 +70,4 @@ def digest(algorithm: ContinualAlgorithm) -> str:
 def weight_sum(learner: Any) -> float:
     """A number that differs as soon as any weight of two learners does."""
     parameters = learner.module[DEFAULT_MODULE_ID].parameters()
-    return sum(float(p.double().sum()) for p in parameters)
+    return sum(float(p.detach().double().sum()) for p in parameters)
