@@ -43,9 +43,11 @@ def sample_index(probs: Tensor, uniform: Tensor) -> Tensor:
         int64 [...].
     """
     cumulative = probs.detach().cumsum(-1)
-    # Scaled by the sum, the noise stays strictly below it whatever the rounding.
     reach = uniform.unsqueeze(-1) * cumulative[..., -1:]
-    return torch.searchsorted(cumulative, reach, right=True).squeeze(-1)
+    index = torch.searchsorted(cumulative, reach, right=True).squeeze(-1)
+    # Noise that rounds up to the whole sum, and probabilities that are not numbers
+    # (the losses will tell), would point beyond the last class.
+    return index.clamp_(max=probs.shape[-1] - 1)
 
 
 class _StraightThrough(torch.autograd.Function):

@@ -42,7 +42,12 @@ def undisturbed(ray_two_cpus) -> str:
 
 def pid_of_runner(group) -> int:
     actor = next(iter(group._worker_manager.actors().values()))
-    return ray.get(actor.apply.remote(lambda _: os.getpid()))
+    for _ in range(60):
+        try:
+            return ray.get(actor.apply.remote(lambda _: os.getpid()))
+        except ray.exceptions.RayActorError:
+            time.sleep(1)  # killed while idle, and not back yet
+    raise TimeoutError("the runner did not come back")
 
 
 def victims(algorithm, kind: str) -> int:
