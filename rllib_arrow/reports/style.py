@@ -80,7 +80,7 @@ def panels(
     columns: int,
     width: float,
     height: float,
-    left: float = 0.62,
+    left: float = 0.74,
     gap: float = 0.55,
     below: float = 0.52,
     legend: float = 0.33,

@@ -6,6 +6,7 @@ from rllib_arrow.models.images import (
     ChannelNormSiLU,
     Decoder,
     Encoder,
+    ToPixels,
     images_to_float,
     images_to_uint8,
 )
@@ -52,3 +53,19 @@ def test_channel_norm_treats_every_pixel_on_its_own():
     centred = x - x.mean(1, keepdim=True)
     scaled = centred / (x.var(1, unbiased=False, keepdim=True) + 1e-3).sqrt()
     torch.testing.assert_close(norm(x), scaled * torch.sigmoid(scaled))
+
+
+def test_to_pixels_is_a_transposed_convolution():
+    torch.manual_seed(0)
+    layer = ToPixels(6, 3, 4, 2, 1)
+    x = torch.randn(2, 6, 5, 5).to(memory_format=torch.channels_last)
+    gradient = torch.randn(2, 3, 10, 10)
+    found = layer(x)
+    found.backward(gradient)
+    weight, bias = (p.detach().clone().requires_grad_() for p in layer.parameters())
+    peer = torch.nn.functional.conv_transpose2d(x, weight, bias, 2, 1)
+    peer.backward(gradient)
+    torch.testing.assert_close(found, peer)
+    torch.testing.assert_close(layer.weight.grad, weight.grad)
+    torch.testing.assert_close(layer.bias.grad, bias.grad)
+    assert found.is_contiguous(memory_format=torch.channels_last)

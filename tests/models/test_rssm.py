@@ -1,6 +1,6 @@
 import torch
 
-from rllib_arrow.models.rssm import RSSM
+from rllib_arrow.models.rssm import RSSM, Posterior
 from rllib_arrow.models.size import ModelSize
 
 SIZE = ModelSize(
@@ -55,17 +55,55 @@ def test_latents_are_one_hot_in_each_group():
     assert set(z.unique().tolist()) == {0.0, 1.0}
 
 
-def test_unrolled_and_stepwise_give_the_same_states():
-    rssm, inputs = make_rssm(), make_inputs()
-    whole = rssm.observe(**inputs)
+def observe_stepwise(rssm, embedded, actions, is_first, noise) -> Posterior:
+    """The same as RSSM.observe, one step after the other and by autograd alone."""
+    steps = []
     h, z = rssm.initial(B)
     action_part = torch.zeros(B, SIZE.mlp_units)
-    for t in range(T):
-        image_part = rssm.posterior_x(inputs["embedded"][t])
-        h, z, _ = rssm.observe_step(h, z, action_part, image_part, inputs["noise"][t])
-        torch.testing.assert_close(h, whole.h[t])
-        assert torch.equal(z, whole.z[t])
-        action_part = rssm.input_a(inputs["actions"][t])
+    for t in range(len(embedded)):
+        keep = (~is_first[t]).float().unsqueeze(-1)
+        image_part = rssm.posterior_x(embedded[t])
+        h, z, probs = rssm.observe_step(
+            h * keep, z * keep, action_part * keep, image_part, noise[t]
+        )
+        steps.append((h, z, probs))
+        action_part = rssm.input_a(actions[t])
+    return Posterior(*(torch.stack(part) for part in zip(*steps, strict=True)))
+
+
+def test_unrolled_and_stepwise_give_the_same_states():
+    rssm, inputs = make_rssm(), make_inputs()
+    inputs["is_first"][3, 1] = inputs["is_first"][6, 2] = True
+    whole, steps = rssm.observe(**inputs), observe_stepwise(rssm, **inputs)
+    torch.testing.assert_close(whole.h, steps.h)
+    torch.testing.assert_close(whole.probs, steps.probs)
+    assert torch.equal(whole.z, steps.z)
+
+
+def test_unrolled_and_stepwise_give_the_same_gradients():
+    rssm, inputs = make_rssm(), make_inputs()
+    inputs["is_first"][3, 1] = inputs["is_first"][6, 2] = True
+    with torch.no_grad():  # norms and biases that start as ones and zeros hide errors
+        for param in rssm.parameters():
+            param.add_(torch.randn_like(param) * 0.3)
+    gradients = []
+    for observe in (rssm.observe, lambda **kw: observe_stepwise(rssm, **kw)):
+        rssm.zero_grad()
+        embedded = inputs["embedded"].clone().requires_grad_()
+        found = observe(**inputs | {"embedded": embedded})
+        generator = torch.Generator().manual_seed(2)
+        total = sum(
+            (part * torch.randn(part.shape, generator=generator)).sum()
+            for part in found
+        )
+        total.backward()
+        named = {n: p.grad for n, p in rssm.named_parameters() if "prior" not in n}
+        gradients.append(named | {"embedded": embedded.grad})
+    for name, expected in gradients[1].items():
+        assert expected.abs().sum() > 0, name
+        torch.testing.assert_close(
+            gradients[0][name], expected, rtol=1e-4, atol=1e-5, msg=name
+        )
 
 
 def test_a_reset_inside_a_sequence_equals_two_separate_sequences():
