@@ -2,12 +2,12 @@
 
 Same networks, sizes, optimisers and losses as ours, written as one would from the
 paper: distribution objects at every step of every loop, the prior inside the loop, the
-layers over concatenated inputs, and a dream that keeps its graph.
+layers over concatenated inputs, a dream that keeps its graph, and images as PyTorch
+lays them out by default.
 """
 
 from __future__ import annotations
 
-import copy
 from typing import Any
 
 import numpy as np
@@ -58,12 +58,13 @@ def unimix(logits: Tensor) -> Tensor:
 
 
 class PlainLearner:
-    """Takes updates on one batch, on a copy of our networks."""
+    """Takes updates on one batch."""
 
     def __init__(
         self, net: DV3RLModule, config: Any, batch: dict[str, np.ndarray]
     ) -> None:
-        self.net, self.config = copy.deepcopy(net), config
+        self.net = net.to(memory_format=torch.contiguous_format)
+        self.config = config
         self.batch = {key: torch.from_numpy(value) for key, value in batch.items()}
         parts = torch.nn.ModuleList(self.net.world_model_parts())
         self.world_params = list(parts.parameters())
@@ -100,7 +101,7 @@ class PlainLearner:
 
     def update_world_model(self) -> Tensor:
         net, config, batch = self.net, self.config, self.batch
-        images = (batch["obs"].float() / 255 - 0.5).permute(0, 1, 4, 2, 3)
+        images = (batch["obs"].float() / 255 - 0.5).permute(0, 1, 4, 2, 3).contiguous()
         embedded = net.encoder(images.flatten(0, 1)).unflatten(0, images.shape[:2])
         actions = F.one_hot(batch["actions"], net.num_actions).float()
         h, z = net.rssm.initial(len(images))
@@ -117,7 +118,7 @@ class PlainLearner:
             before = actions[:, t]
         states = torch.stack(states, 1)
         loss = self.kl_loss(torch.stack(posteriors, 1), torch.stack(priors, 1))
-        decoded = net.decoder(states.flatten(0, 1)).unflatten(0, images.shape[:2])
+        decoded = self.decode(states.flatten(0, 1)).unflatten(0, images.shape[:2])
         loss = loss + (decoded - images).square().sum((-3, -2, -1)).mean()
         reward = TwoHot(net.reward_head(states))
         loss = loss - reward.log_prob(batch["rewards"]).mean()
@@ -130,6 +131,13 @@ class PlainLearner:
         )
         self.world_optimizer.step()
         return states
+
+    def decode(self, states: Tensor) -> Tensor:
+        decoder = self.net.decoder
+        x = decoder.linear(states).unflatten(1, (4, 4, -1)).permute(0, 3, 1, 2)
+        x = decoder.layers[:-1](decoder.norm(x.contiguous()))
+        last = decoder.layers[-1]
+        return F.conv_transpose2d(x, last.weight, last.bias, 2, 1)
 
     def kl_loss(self, posterior: Tensor, prior: Tensor) -> Tensor:
         def distribution(logits: Tensor) -> Independent:

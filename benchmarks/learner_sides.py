@@ -12,11 +12,13 @@ from typing import NamedTuple
 import gymnasium as gym
 import numpy as np
 import torch
+from ray.rllib.core.rl_module.rl_module import RLModuleSpec
 
 from benchmarks.learner_plain import PlainLearner
 from benchmarks.turns import serve
 from rllib_arrow.algorithms.dv3.dv3 import DV3Config
 from rllib_arrow.algorithms.dv3.learner import DV3Learner
+from rllib_arrow.algorithms.dv3.rl_module import DV3RLModule
 
 B, T, H = 16, 32, 15
 
@@ -48,9 +50,9 @@ def random_batch(scale: Scale) -> Batch:
     }
 
 
-def our_learner(scale: Scale, starts: int) -> DV3Learner:
-    """Builds this package's learner, one update to an epoch."""
-    config = DV3Config().training(
+def our_config(scale: Scale, starts: int) -> DV3Config:
+    """Returns this package's settings, one update to an epoch."""
+    return DV3Config().training(
         model_size=scale.model_size,
         world_model_updates=1,
         actor_critic_updates=1,
@@ -60,28 +62,32 @@ def our_learner(scale: Scale, starts: int) -> DV3Learner:
         horizon_H=H,
         dream_starts=starts,
     )
-    spec = config.get_default_rl_module_spec()
-    spec.observation_space = gym.spaces.Box(
-        0, 255, (scale.side, scale.side, 3), np.uint8
+
+
+def our_spec(scale: Scale) -> RLModuleSpec:
+    """Describes this package's networks."""
+    shape = (scale.side, scale.side, 3)
+    return RLModuleSpec(
+        module_class=DV3RLModule,
+        observation_space=gym.spaces.Box(0, 255, shape, np.uint8),
+        action_space=gym.spaces.Discrete(scale.actions),
+        model_config={"model_size": scale.model_size},
     )
-    spec.action_space = gym.spaces.Discrete(scale.actions)
-    spec.model_config = {"model_size": scale.model_size}
-    learner = DV3Learner(config=config, module_spec=spec.as_multi_rl_module_spec())
-    learner.build()
-    return learner
 
 
 def our_update(scale: Scale, starts: int) -> Update:
     """Returns one update of this package's learner, from replay's rows on."""
-    learner, batch = our_learner(scale, starts), random_batch(scale)
+    spec = our_spec(scale).as_multi_rl_module_spec()
+    learner = DV3Learner(config=our_config(scale, starts), module_spec=spec)
+    learner.build()
+    batch = random_batch(scale)
     return lambda: learner.learn_epoch(0, iter([batch]))
 
 
 def plain_update(scale: Scale, starts: int) -> Update:
     """Returns one update of the straightforward learner, from tensors on."""
-    learner, batch = our_learner(scale, starts), random_batch(scale)
-    torch.use_deterministic_algorithms(False)  # which our seed made RLlib switch on
-    return PlainLearner(learner.net, learner.config, batch).update
+    net, config = our_spec(scale).build(), our_config(scale, starts)
+    return PlainLearner(net, config, random_batch(scale)).update
 
 
 def rllib_update(scale: Scale, starts: int) -> Update:

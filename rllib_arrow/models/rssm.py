@@ -17,6 +17,7 @@ from torch import Tensor, nn
 from rllib_arrow.models.distributions import sample_one_hot, unimix_probs
 from rllib_arrow.models.layers import MLP, NormSiLU, initialise
 from rllib_arrow.models.size import ModelSize
+from rllib_arrow.models.unroll import Unroll, Weights
 
 
 class Posterior(NamedTuple):
@@ -108,17 +109,27 @@ class RSSM(nn.Module):
             is_first: bool [T, B].
             noise: uniform [T, B, groups].
         """
-        keep_T_B = (~is_first).to(embedded.dtype).unsqueeze(-1)
+        keep_T_B = (~is_first).float().unsqueeze(-1)
         keep_T_B[0] = 0.0  # what came before the first row is not known
         action_parts = self.input_a(actions.roll(1, 0)) * keep_T_B
         image_parts = self.posterior_x(embedded)
-        h, z = self.initial(embedded.shape[1])
-        steps = []
-        for keep, action_part, image_part, u in zip(
-            keep_T_B, action_parts, image_parts, noise, strict=True
-        ):
-            steps.append(
-                self.observe_step(h * keep, z * keep, action_part, image_part, u)
-            )
-            h, z, _ = steps[-1]
-        return Posterior(*(torch.stack(part) for part in zip(*steps, strict=True)))
+        # Few rows at a time gain nothing from low precision, and lose accuracy.
+        with torch.autocast(embedded.device.type, enabled=False):
+            sequences = (action_parts.float(), image_parts.float(), keep_T_B, noise)
+            return Posterior(*Unroll.apply(*sequences, *self._step_weights()))
+
+    def _step_weights(self) -> Weights:
+        return Weights(
+            self.input_z.weight,
+            self.input_norm.weight,
+            self.input_norm.bias,
+            self.gru.weight_ih,
+            self.gru.weight_hh,
+            self.gru.bias_ih,
+            self.gru.bias_hh,
+            self.posterior_h.weight,
+            self.posterior_norm.weight,
+            self.posterior_norm.bias,
+            self.posterior_out.weight,
+            self.posterior_out.bias,
+        )

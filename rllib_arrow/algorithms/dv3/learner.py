@@ -55,7 +55,7 @@ class DV3Learner(TorchLearner):
             keep_freed_memory()
         self.net: DV3RLModule = self.module[DEFAULT_MODULE_ID]
         if self.config.use_compile:
-            self.net.compile_steps()
+            self.net.compile_parts()
 
     def _make_module(self) -> Any:
         """Starts the weights from the run's seed, leaving torch's own stream alone."""

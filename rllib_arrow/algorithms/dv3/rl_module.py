@@ -160,9 +160,10 @@ class DV3RLModule(TorchRLModule, InferenceOnlyAPI):
             probs = torch.stack(all_probs)
         return Dream(torch.stack(states), torch.stack(all_actions), probs)
 
-    def compile_steps(self) -> None:
-        """Compiles what the loops over time call; whole loops take too long to."""
-        self.rssm.observe_step = torch.compile(self.rssm.observe_step)
+    def compile_parts(self) -> None:
+        """Compiles the networks and the step of a dream; loops take too long to."""
+        for part in (self.encoder, self.decoder, self.reward_head, self.critic):
+            torch.nn.Module.compile(part)
         self.rssm.imagine_step = torch.compile(self.rssm.imagine_step)
 
     # RLlib's forward methods
