@@ -105,7 +105,7 @@ def main() -> None:
             moments,
         )
 
-    serve(update)
+    serve(update, runs=1)
 
 
 if __name__ == "__main__":

@@ -32,9 +32,10 @@ class Scale(NamedTuple):
     model_size: str
     side: int
     actions: int
+    runs: int  # updates timed at once
 
 
-SCALES = {"paper": Scale("S", 64, 18), "desk": Scale("micro", 16, 6)}
+SCALES = {"paper": Scale("S", 64, 18, 1), "desk": Scale("micro", 16, 6, 10)}
 
 
 def random_batch(scale: Scale) -> Batch:
@@ -121,7 +122,7 @@ def main() -> None:
     """Builds the side named on the command line and serves it."""
     name, scale, starts, threads = sys.argv[1:]
     torch.set_num_threads(int(threads))
-    serve(UPDATES[name](SCALES[scale], int(starts)))
+    serve(UPDATES[name](SCALES[scale], int(starts)), SCALES[scale].runs)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """Sides of a comparison as processes of their own that take turns.
 
-Each side waits for a line and answers with the seconds that one more round took. So
+Each side waits for a line and answers with the seconds that one run took. So
 no side changes the other's memory, threads or settings, and whatever else the machine
 does falls on all of them alike. Standard library only: a side may run in an environment
 that has nothing of this project.
@@ -17,14 +17,15 @@ from pathlib import Path
 ANSWER = "seconds "
 
 
-def serve(run: Callable[[], object]) -> None:
-    """Runs once to warm up, then once for every line on standard input."""
+def serve(run: Callable[[], object], runs: int) -> None:
+    """Warms up, then answers every line on standard input with the mean of `runs`."""
     run()
     print(f"{ANSWER}0", flush=True)
     for _ in sys.stdin:
         started = time.perf_counter()
-        run()
-        print(f"{ANSWER}{time.perf_counter() - started}", flush=True)
+        for _ in range(runs):
+            run()
+        print(f"{ANSWER}{(time.perf_counter() - started) / runs}", flush=True)
 
 
 class Side:
@@ -43,7 +44,7 @@ class Side:
         self._read_answer()
 
     def round(self) -> float:
-        """Returns the seconds of one more round."""
+        """Returns the mean seconds of one more round of runs."""
         self.process.stdin.write("go\n")
         self.process.stdin.flush()
         return self._read_answer()
@@ -61,7 +62,7 @@ class Side:
 
 
 def best_of_turns(sides: dict[str, Side], repeats: int) -> dict[str, float]:
-    """Returns each side's shortest round."""
+    """Returns each side's best round."""
     best = dict.fromkeys(sides, float("inf"))
     for _ in range(repeats):
         for name, side in sides.items():

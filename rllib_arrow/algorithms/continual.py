@@ -77,10 +77,12 @@ class ContinualAlgorithm(Algorithm):
 
     def _collect(self, epoch: int) -> list[ray.ObjectRef]:
         """Has every runner play its part of the epoch; frames stay references."""
-        parts = [
-            {"epoch": epoch, "part": part, "weights": self.weights()}
-            for part in range(self.config.num_collectors)
-        ]
+        shared = {
+            "epoch": epoch,
+            "task": self.curriculum.task_at(epoch),
+            "weights": self.weights(),
+        }
+        parts = [shared | {"part": i} for i in range(self.config.num_collectors)]
         began = time.perf_counter()
         if self.config.num_env_runners == 0:
             streams, info = self.env_runner.sample(**parts[0])

@@ -49,14 +49,24 @@ class ContinualEnvRunner(EnvRunner, Checkpointable):
 
     @override(EnvRunner)
     def sample(
-        self, *, epoch: int, part: int = 0, weights: Weights = None
+        self,
+        *,
+        epoch: int,
+        part: int = 0,
+        task: str | None = None,
+        weights: Weights = None,
     ) -> tuple[list[Chunk], dict[str, Any]]:
-        """Collects one part of an epoch of the current task.
+        """Collects one part of an epoch, of the given task or the one that is set.
+
+        The driver names the task: a runner that died while idle is back before anyone
+        notices, and has been told nothing yet.
 
         Returns one stream of rows per environment, rewards scaled for training, and
         what is worth knowing about them.
         """
         self._take(weights)
+        if task is not None:
+            self.set_task(task)
         for attempt in range(1 + 3 * bool(self.config.restart_failed_sub_environments)):
             try:
                 return self._collect(epoch, part, attempt)
