@@ -269,3 +269,11 @@ def test_mixed_precision_gives_nearly_the_same_losses():
     mixed = make_learner(mixed_precision=True).learn_epoch(0, random_batches())
     for name in ("image_loss", "reward_loss", "critic_loss", "policy_entropy"):
         assert mixed[name] == pytest.approx(plain[name], rel=0.02)
+
+
+@pytest.mark.slow
+def test_compiled_networks_give_nearly_the_same_losses():
+    plain = make_learner().learn_epoch(0, random_batches())
+    compiled = make_learner(use_compile=True).learn_epoch(0, random_batches())
+    for name in ("image_loss", "reward_loss", "kl", "actor_loss", "critic_loss"):
+        assert compiled[name] == pytest.approx(plain[name], rel=1e-3)
