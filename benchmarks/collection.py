@@ -15,7 +15,7 @@ from collections.abc import Callable
 import ale_py
 import gymnasium as gym
 import numpy as np
-from gymnasium.wrappers import AtariPreprocessing
+from PIL import Image
 from ray.rllib.algorithms.ppo import PPOConfig
 from ray.rllib.env.single_agent_env_runner import SingleAgentEnvRunner
 
@@ -84,21 +84,51 @@ def native(suite: str, steps: int) -> Callable[[], int]:
     return play
 
 
+class SkipAndShrink(gym.Wrapper):
+    """Four frames a step, the maximum of the last two, 64 x 64: what our side does.
+
+    Gymnasium's AtariPreprocessing does the same but needs OpenCV.
+    """
+
+    def __init__(self, env: gym.Env):
+        super().__init__(env)
+        self.observation_space = gym.spaces.Box(0, 255, (64, 64, 3), np.uint8)
+
+    def reset(self, **kwargs):
+        frame, info = self.env.reset(**kwargs)
+        return _shrink(frame), info
+
+    def step(self, action):
+        total, frames = 0.0, []
+        for _ in range(4):
+            frame, reward, terminated, truncated, info = self.env.step(action)
+            total += reward
+            frames = [*frames[-1:], frame]
+            if terminated or truncated:
+                break
+        return _shrink(np.max(frames, axis=0)), total, terminated, truncated, info
+
+
+def _shrink(frame: np.ndarray) -> np.ndarray:
+    return np.asarray(Image.fromarray(frame).resize((64, 64), Image.Resampling.BOX))
+
+
 def rllib_runner(steps: int) -> Callable[[], int]:
     gym.register_envs(ale_py)
 
     def make(_) -> gym.Env:
-        env = gym.make(
-            "ALE/MsPacman-v5",
-            frameskip=1,
-            repeat_action_probability=0.25,
-            full_action_space=True,
+        return SkipAndShrink(
+            gym.make(
+                "ALE/MsPacman-v5",
+                frameskip=1,
+                repeat_action_probability=0.25,
+                full_action_space=True,
+            )
         )
-        return AtariPreprocessing(env, screen_size=64, grayscale_obs=False)
 
     config = PPOConfig().environment(make)
     config.env_runners(num_envs_per_env_runner=ENVS)
-    runner = SingleAgentEnvRunner(config=config, worker_index=0)
+    runner = SingleAgentEnvRunner(config=config, worker_index=1)
 
     def play() -> int:
         runner.sample(num_timesteps=steps * ENVS, random_actions=True)
