@@ -14,7 +14,8 @@ from rllib_arrow.envs.base import (
 )
 from rllib_arrow.envs.options import check_integer, check_probability, require
 
-BORDER = 3  # the games' 10x10 grid stands in the middle of the image
+# The games' 10x10 grid is stretched over the image: a cell is one or two pixels a side.
+CELLS = np.arange(16) * 10 // 16
 
 # One colour per channel, channel 0 first. Every set of channels that could share a
 # cell has an average colour of its own, so overlapping objects hide nothing.
@@ -100,6 +101,4 @@ class MinAtarTask(VectorTask):
         codes = packed[..., 0].astype(np.intp)
         if packed.shape[-1] > 1:  # more than eight channels
             codes |= packed[..., 1].astype(np.intp) << 8
-        frames = np.zeros((self.num_envs, 16, 16, 3), np.uint8)
-        frames[:, BORDER:-BORDER, BORDER:-BORDER] = self._colours[codes]
-        return frames
+        return self._colours[codes[:, CELLS[:, None], CELLS]]

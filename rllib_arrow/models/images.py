@@ -13,16 +13,17 @@ SMALLEST = 4  # the side of the image where the encoder stops and the decoder st
 
 
 def images_to_float(obs: Tensor) -> Tensor:
-    """Turns uint8 [N, H, W, C] into float [N, C, H, W] around zero, channels last.
+    """Turns uint8 [N, H, W, C] into float [N, C, H, W] from 0 to 1, channels last.
 
-    The memory stays where it is: NHWC is what channels-last convolutions want.
+    Black is zero: an empty part of a frame says nothing to the convolutions. The
+    memory stays where it is: NHWC is what channels-last convolutions want.
     """
-    return (obs.float() / 255.0 - 0.5).permute(0, 3, 1, 2)
+    return (obs.float() / 255.0).permute(0, 3, 1, 2)
 
 
 def images_to_uint8(images: Tensor) -> Tensor:
-    """Turns float [N, C, H, W] around zero into uint8 [N, H, W, C]."""
-    pixels = (images.float().permute(0, 2, 3, 1) + 0.5) * 255.0
+    """Turns float [N, C, H, W] from 0 to 1 into uint8 [N, H, W, C]."""
+    pixels = images.float().permute(0, 2, 3, 1) * 255.0
     return pixels.round().clamp(0, 255).to(torch.uint8)
 
 

@@ -22,6 +22,12 @@ def make_module(**changes):
     return make_spec(make_config(), **changes).build()
 
 
+def test_the_first_policy_is_as_good_as_uniform():
+    module = make_module()
+    states = torch.randn(500, module.size.state_units)
+    assert (module.actor(states) * ACTIONS - 1.0).abs().max() < 0.1
+
+
 def test_acting_step_by_step_gives_the_states_of_the_unrolled_model():
     module = make_module()
     batch = next(random_batches())

@@ -42,7 +42,7 @@ def test_other_image_shapes_are_refused(shape):
 def test_pixels_survive_the_way_to_floats_and_back():
     obs = torch.arange(256, dtype=torch.uint8).view(1, 16, 16, 1)
     images = images_to_float(obs)
-    assert images.min() == -0.5 and images.max() == 0.5
+    assert images.min() == 0.0 and images.max() == 1.0
     assert images.shape == (1, 1, 16, 16)
     assert torch.equal(images_to_uint8(images), obs)
 
