@@ -39,7 +39,12 @@ def test_a_corridor_is_learned_to_a_mean_return_above_nine_tenths(
     try:
         for _ in range(8):
             result = algorithm.train()
-            print(result["env_runners"], result["learners"]["default_policy"]["reward_loss"],result["learners"]["default_policy"]["image_loss"],result["learn_s"])
+            print(
+                result["env_runners"],
+                result["learners"]["default_policy"]["reward_loss"],
+                result["learners"]["default_policy"]["image_loss"],
+                result["learn_s"],
+            )
     finally:
         algorithm.stop()
     print(result["evaluation"])

@@ -1,0 +1,163 @@
+"""Whole runs under Tune are killed, or run out of disk, and go on with --resume.
+
+Every test compares the run's evaluations.csv, byte for byte, with that of a run in
+which nothing happened.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+pytestmark = [pytest.mark.chaos, pytest.mark.timeout(1800)]
+
+METHODS = ("arrow", "dv3", "tes_sac")
+EPOCHS = 6  # of the smoke examples
+# Ray names its processes after the class they run.
+VICTIMS = {"learner": "Learner", "trial": ".train"}
+
+
+def command(method: str, storage: Path) -> list[str]:
+    run = [sys.executable, "-m", "rllib_arrow.cli", "train", "file", f"{method}_smoke"]
+    run += ["--storage", str(storage), "--name", "run"]
+    # A learner of its own, to be killed alone.
+    return [*run, "--set", "num_learners=1", "--set", "num_cpus_per_learner=1"]
+
+
+def finish(method: str, storage: Path, *more: str) -> str:
+    """Lets a run go on to its end; returns what it printed."""
+    done = subprocess.run(
+        [*command(method, storage), *more], capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def scores(storage: Path) -> bytes:
+    (file,) = storage.glob("run/*/evaluations.csv")
+    return file.read_bytes()
+
+
+def checkpoints(storage: Path) -> list[str]:
+    return sorted(path.name for path in storage.glob("run/*/checkpoint_*"))
+
+
+def descendants(pid: int) -> dict[int, str]:
+    """Returns the command lines of all processes that come from this one."""
+    parents, titles = {}, {}
+    for path in Path("/proc").glob("[0-9]*"):
+        try:
+            stat = (path / "stat").read_text().rpartition(")")[2].split()
+            titles[int(path.name)] = (path / "cmdline").read_text().replace("\0", " ")
+            parents[int(path.name)] = int(stat[1])
+        except OSError:
+            continue  # gone meanwhile
+    found = {}
+    for child in parents:
+        ancestor = child
+        while ancestor in parents and ancestor != pid:
+            ancestor = parents[ancestor]
+        if ancestor == pid and child != pid:
+            found[child] = titles[child]
+    return found
+
+
+def kill(driver: int, kind: str) -> None:
+    if kind == "driver":
+        os.kill(driver, signal.SIGKILL)
+        return
+    for pid, title in descendants(driver).items():
+        if title.startswith("ray::") and VICTIMS[kind] in title:
+            os.kill(pid, signal.SIGKILL)
+            return
+    raise AssertionError(f"no {kind} among {descendants(driver)}")
+
+
+def run_and_kill(method: str, kind: str, storage: Path, epoch: int, delay: float):
+    """Starts or resumes a run, kills a part of it `delay` s after the epoch's line."""
+    more = ["--resume"] if (storage / "run").exists() else []
+    with subprocess.Popen(
+        [*command(method, storage), *more],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    ) as process:
+        said = ""
+        for line in process.stdout:
+            said += line
+            if f"epoch {epoch}/{EPOCHS}" in line:
+                time.sleep(delay)
+                kill(process.pid, kind)
+                break
+        said += process.stdout.read()
+    return process.returncode, said
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory):
+    """Returns a method's scores when nothing happens; each method runs once."""
+    known: dict[str, bytes] = {}
+
+    def of(method: str) -> bytes:
+        if method not in known:
+            storage = tmp_path_factory.mktemp(method)
+            finish(method, storage)
+            known[method] = scores(storage)
+        return known[method]
+
+    return of
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("kind", ["driver", "learner", "trial"])
+def test_a_killed_run_is_resumed_to_the_same_scores(
+    kind, method, tmp_path, undisturbed
+):
+    rng = random.Random(f"{kind} {method}")
+    for epoch in (2, 4):
+        code, said = run_and_kill(method, kind, tmp_path, epoch, rng.uniform(0.0, 2.0))
+        assert code != 0, said
+        if kind != "driver":  # which is not there to say anything
+            assert "--resume" in said and "Traceback" not in said, said
+    finish(method, tmp_path, "--resume")
+    assert scores(tmp_path) == undisturbed(method)
+    assert checkpoints(tmp_path) == [
+        f"checkpoint_{n:06}" for n in (EPOCHS - 2, EPOCHS - 1)
+    ]
+
+
+@pytest.fixture
+def small_disk(tmp_path):
+    """A file system that fills up, and a way to enlarge it."""
+    place = tmp_path / "disk"
+    place.mkdir()
+
+    def mount(options: str) -> bool:
+        words = ["mount", "-t", "tmpfs", "-o", options, "tmpfs", str(place)]
+        return subprocess.run(words, capture_output=True).returncode == 0
+
+    if not mount("size=8m"):
+        pytest.skip("mounting a small file system needs root")
+    yield place, lambda: mount("remount,size=1g")
+    subprocess.run(["umount", "-l", str(place)], check=True)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_run_that_filled_the_disk_goes_on_when_there_is_room(
+    method, small_disk, undisturbed
+):
+    place, enlarge = small_disk
+    full = subprocess.run(command(method, place), capture_output=True, text=True)
+    said = full.stdout + full.stderr
+    assert full.returncode != 0, said
+    assert "No space left on device" in said and "Traceback" not in said, said
+    assert enlarge()
+    finish(method, place, "--resume")
+    assert scores(place) == undisturbed(method)
