@@ -35,6 +35,8 @@ lint: $(STAMP)  ## style, imports, formatting
 	$(BIN)/ruff format --check .
 
 bench: $(STAMP)  ## one JSON line per claim
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt \
+		--editable ".[bench]"
 	@set -e; for file in benchmarks/[!_]*.py; do \
 		$(BIN)/python -m benchmarks.$$(basename $$file .py); done
 

@@ -18,6 +18,7 @@ import numpy as np
 from PIL import Image
 from ray.rllib.algorithms.ppo import PPOConfig
 from ray.rllib.env.single_agent_env_runner import SingleAgentEnvRunner
+from ray.rllib.env.wrappers.atari_wrappers import wrap_atari_for_new_api_stack
 
 from rllib_arrow import DV3Config
 from rllib_arrow.algorithms.env_runner import ContinualEnvRunner
@@ -85,10 +86,7 @@ def native(suite: str, steps: int) -> Callable[[], int]:
 
 
 class SkipAndShrink(gym.Wrapper):
-    """Four frames a step, the maximum of the last two, 64 x 64: what our side does.
-
-    Gymnasium's AtariPreprocessing does the same but needs OpenCV.
-    """
+    """Four frames a step, the maximum of the last two, 64 x 64: what our side does."""
 
     def __init__(self, env: gym.Env):
         super().__init__(env)
@@ -113,18 +111,21 @@ def _shrink(frame: np.ndarray) -> np.ndarray:
     return np.asarray(Image.fromarray(frame).resize((64, 64), Image.Resampling.BOX))
 
 
-def rllib_runner(steps: int) -> Callable[[], int]:
+def rllib_wrappers(env: gym.Env) -> gym.Env:
+    return wrap_atari_for_new_api_stack(env, dim=64, frameskip=4, grayscale=False)
+
+
+def rllib_runner(steps: int, wrap: Callable[[gym.Env], gym.Env]) -> Callable[[], int]:
     gym.register_envs(ale_py)
 
     def make(_) -> gym.Env:
-        return SkipAndShrink(
-            gym.make(
-                "ALE/MsPacman-v5",
-                frameskip=1,
-                repeat_action_probability=0.25,
-                full_action_space=True,
-            )
+        game = gym.make(
+            "ALE/MsPacman-v5",
+            frameskip=1,
+            repeat_action_probability=0.25,
+            full_action_space=True,
         )
+        return wrap(game)
 
     config = PPOConfig().environment(make)
     config.env_runners(num_envs_per_env_runner=ENVS)
@@ -164,20 +165,24 @@ def report(name: str, ours: float, peer: float, peer_name: str) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--rounds", type=int, default=10)
     parser.add_argument("--steps", type=int, default=512)
     args = parser.parse_args()
     for suite in GAMES:
         sides = {"ours": our_runner(suite, args.steps)}
-        sides["native"] = native(suite, args.steps)
+        sides["the vector environment alone"] = native(suite, args.steps)
         if suite == "atari":
-            sides["rllib"] = rllib_runner(args.steps)
+            runner = "RLlib's SingleAgentEnvRunner, "
+            sides |= {
+                runner + "RLlib's Atari wrappers": rllib_runner(
+                    args.steps, rllib_wrappers
+                ),
+                runner + "one lean wrapper": rllib_runner(args.steps, SkipAndShrink),
+            }
         rates = best_rates(sides, args.rounds)
-        peer = "the vector environment alone"
-        report(f"collect_{suite}", rates["ours"], rates["native"], peer)
-        if "rllib" in rates:
-            peer = "RLlib SingleAgentEnvRunner"
-            report(f"collect_{suite}_rllib", rates["ours"], rates["rllib"], peer)
+        ours = rates.pop("ours")
+        for peer, rate in rates.items():
+            report(f"collect_{suite}", ours, rate, peer)
 
 
 if __name__ == "__main__":

@@ -163,10 +163,11 @@ def train(args: argparse.Namespace) -> int:
 
 
 def _tell_end(results: Any, location: str) -> int:
+    from rllib_arrow.progress import reason
+
     unfinished = [r for r in results if not (r.metrics or {}).get("done")]
     for result in results.errors:
-        said = str(result).strip().splitlines()[-1]
-        print(f"rllib: a trial failed: {said}", file=sys.stderr)
+        print(f"rllib: a trial failed: {reason(str(result))}", file=sys.stderr)
     if results.errors or unfinished:
         state = f"{len(unfinished)} of {len(results)} trials are not finished"
         print(f"rllib: {state}; the same command with --resume continues", flush=True)

@@ -132,7 +132,8 @@ def _check_stop(stop: dict[str, Any]) -> dict[str, float]:
 
 def _check_checkpoints(given: dict[str, Any]) -> dict[str, Any]:
     checked = check_settings(given, CHECKPOINTS, "checkpoint_config")
-    for key, least in (("checkpoint_frequency", 0), ("num_to_keep", 1)):
+    # Of two checkpoints one is whole and known to Tune, whenever the run is killed.
+    for key, least in (("checkpoint_frequency", 0), ("num_to_keep", 2)):
         if key in checked and (is_space(checked[key]) or checked[key] < least):
             problem = f"must be a whole number of at least {least}"
             raise SettingError(f"checkpoint_config.{key}", given[key], problem)

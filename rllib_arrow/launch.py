@@ -19,7 +19,7 @@ from ray import tune
 from rllib_arrow import ALGORITHMS
 from rllib_arrow.drafts import ExperimentError
 from rllib_arrow.experiment import Experiment, sample_seeds
-from rllib_arrow.settings import brief, examples, to_tune
+from rllib_arrow.settings import brief, examples, is_space, to_tune
 
 RECORD = "experiment.json"
 
@@ -32,12 +32,17 @@ QUIET = {
 }
 
 
+# Tune writes down which checkpoints there are every ten seconds, but deletes old ones
+# at once: after a kill it may know only of one that is gone.
+PROMPT = {"TUNE_GLOBAL_CHECKPOINT_S": "1"}
+
+
 def connect(debug: bool = False) -> None:
     """Joins the cluster that RAY_ADDRESS names, or starts one on this machine."""
+    for key, value in (PROMPT if debug else {**PROMPT, **QUIET}).items():
+        os.environ.setdefault(key, value)
     if ray.is_initialized():
         return
-    for key, value in ({} if debug else QUIET).items():
-        os.environ.setdefault(key, value)
     level = logging.INFO if debug else logging.ERROR
     address = os.environ.get("RAY_ADDRESS")
     own: dict[str, Any] = {}
@@ -52,6 +57,9 @@ def connect(debug: bool = False) -> None:
     except (ConnectionError, RuntimeError, ValueError) as error:
         said = " ".join(str(error).split())
         raise ExperimentError(f"RAY_ADDRESS={address}: no cluster: {said}") from error
+    if not debug:
+        # A failed trial's traceback stands in its error.txt; its reason is told.
+        logging.getLogger("ray.tune").setLevel(logging.CRITICAL)
 
 
 def cluster_resources() -> dict[str, float]:
@@ -128,10 +136,13 @@ def check_location(location: str, resume: bool) -> None:
 def param_space(experiment: Experiment, config: dict[str, Any]) -> dict[str, Any]:
     """Returns what Tune varies: the file's search spaces, and a seed per sample.
 
-    Seeds are a grid, so that in a sweep every value meets every seed.
+    Seeds are a grid, so that in a sweep every value meets every seed, and so that
+    trials are named after them; also a single seed, that the settings give.
     """
-    seeds = {"grid_search": sample_seeds(experiment.num_samples)}
-    return to_tune({"env": experiment.env, "seed": seeds, **config})
+    seeds = config.get("seed", {"grid_search": sample_seeds(experiment.num_samples)})
+    if not is_space(seeds):
+        seeds = {"grid_search": [seeds]}
+    return to_tune({"env": experiment.env, **config, "seed": seeds})
 
 
 def make_tuner(

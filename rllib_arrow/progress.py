@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import sys
 import time
@@ -48,6 +49,23 @@ class Trial:
         left = progress["total_epochs"] - progress["epoch"]
         left_then = left * (self.updated - self.started) / max(done, 1)
         return max(0.0, left_then - (now - self.updated))
+
+
+def reason(error: str) -> str:
+    """Returns the line of an error's text that says what went wrong.
+
+    The text may hold the tracebacks of several processes, the first cause last, and
+    Ray's advice after it.
+    """
+    named = re.findall(
+        r"^\s*(?:[\w.]+\.)?(\w+(?:Error|Exception)\b.*: .+)$", error, re.M
+    )
+    lines = named or error.strip().splitlines() or ["no reason given"]
+    return lines[-1].strip().rstrip(".")
+
+
+def _error_of(trial: Any) -> str:
+    return reason(str(trial.get_error() or ""))
 
 
 def duration(seconds: float) -> str:
@@ -129,12 +147,13 @@ class ProgressDisplay(Callback):
     def on_trial_recover(
         self, iteration: int, trials: list[Any], trial: Any, **info: Any
     ) -> None:
-        self._end(trial, "failed, to be resumed from its last checkpoint")
+        how = f"failed ({_error_of(trial)}), to be resumed from its last checkpoint"
+        self._end(trial, how)
 
     def on_trial_error(
         self, iteration: int, trials: list[Any], trial: Any, **info: Any
     ) -> None:
-        self._end(trial, "failed")
+        self._end(trial, f"failed ({_error_of(trial)})")
 
     def on_experiment_end(self, trials: list[Any], **info: Any) -> None:
         self._erase()

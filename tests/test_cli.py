@@ -121,8 +121,8 @@ BAD_FILES = {
         ["checkpoint_config.frequency", "'checkpoint_frequency'"],
     ),
     "keep no checkpoint": (
-        "mine: {run: ARROW, checkpoint_config: {num_to_keep: 0}}\n",
-        ["checkpoint_config.num_to_keep", "0", "at least 1"],
+        "mine: {run: ARROW, checkpoint_config: {num_to_keep: 1}}\n",
+        ["checkpoint_config.num_to_keep", "1", "at least 2"],
     ),
     "no samples": ("mine: {run: ARROW, num_samples: 0}\n", ["num_samples", "0"]),
     "seed and samples": (

@@ -26,7 +26,7 @@ mine:
   run: ARROW
   env: Continual
   stop: {training_iteration: 5}
-  checkpoint_config: {checkpoint_frequency: 2, num_to_keep: 1}
+  checkpoint_config: {checkpoint_frequency: 2, num_to_keep: 3}
   config:
     curriculum: {suite: minatar, tasks: [breakout, asterix], epochs_per_task: 3}
     ltdm_fraction: {grid_search: [0.25, 0.5]}

@@ -10,7 +10,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from rllib_arrow.progress import ProgressDisplay, duration
+from rllib_arrow.progress import ProgressDisplay, duration, reason
 
 TRIAL = SimpleNamespace(
     trial_id="a_00000",
@@ -178,6 +178,35 @@ def test_the_last_line_of_a_trial_tells_how_it_ended():
     assert screen(session.stream.getvalue())[-1] == (
         "[seed=42, tasks=boxing] finished after 1 min: "
         "scores after epoch 1: boxing 12.5  enduro 1,234"
+    )
+
+
+ERRORS = {
+    # A worker's traceback within the trial's.
+    "ray::ARROW.train() (pid=7)\n  File ...\n    x()\n"
+    "ray.exceptions.RayTaskError(FloatingPointError): ray::Learner.apply() (pid=9)\n"
+    "  File ...\nFloatingPointError: image_loss is nan in update 3 of epoch 2.\n": (
+        "FloatingPointError: image_loss is nan in update 3 of epoch 2"
+    ),
+    # Ray's advice after the reason.
+    "Traceback ...\nray.exceptions.ActorDiedError: The actor died.\n\tpid: 5\n"
+    "The actor is dead because its worker process has died.\n": (
+        "ActorDiedError: The actor died"
+    ),
+    "out of words": "out of words",
+    "": "no reason given",
+}
+
+
+@pytest.mark.parametrize(("text", "line"), ERRORS.items())
+def test_the_reason_of_a_failure_is_one_line(text, line):
+    assert reason(text) == line
+    session = Session(io.StringIO())
+    failed = SimpleNamespace(**vars(TRIAL), get_error=lambda: text)
+    session.display.on_trial_recover(1, [failed], failed)
+    assert session.stream.getvalue().splitlines()[-1] == (
+        f"[seed=42, tasks=boxing] failed ({line}), "
+        "to be resumed from its last checkpoint after 0 s"
     )
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import random
+import re
 import signal
 import subprocess
 import sys
@@ -19,9 +20,10 @@ import pytest
 pytestmark = [pytest.mark.chaos, pytest.mark.timeout(1800)]
 
 METHODS = ("arrow", "dv3", "tes_sac")
-EPOCHS = 6  # of the smoke examples
-# Ray names its processes after the class they run.
-VICTIMS = {"learner": "Learner", "trial": ".train"}
+# The smoke examples have six epochs, a checkpoint each, and keep two.
+LAST_TWO = ["checkpoint_000004", "checkpoint_000005"]
+# Ray names its processes after the class they run; a learner's is Ray Train's.
+VICTIMS = {"learner": ("_WrappedExecutable",), "trial": ("ARROW", "DV3", "TESSAC")}
 
 
 def command(method: str, storage: Path) -> list[str]:
@@ -55,7 +57,9 @@ def descendants(pid: int) -> dict[int, str]:
     for path in Path("/proc").glob("[0-9]*"):
         try:
             stat = (path / "stat").read_text().rpartition(")")[2].split()
-            titles[int(path.name)] = (path / "cmdline").read_text().replace("\0", " ")
+            titles[int(path.name)] = " ".join(
+                (path / "cmdline").read_text().replace("\0", " ").split()
+            )
             parents[int(path.name)] = int(stat[1])
         except OSError:
             continue  # gone meanwhile
@@ -73,16 +77,20 @@ def kill(driver: int, kind: str) -> None:
     if kind == "driver":
         os.kill(driver, signal.SIGKILL)
         return
-    for pid, title in descendants(driver).items():
-        if title.startswith("ray::") and VICTIMS[kind] in title:
+    workers = {p: t for p, t in descendants(driver).items() if t.startswith("ray::")}
+    for pid, title in workers.items():
+        if title.startswith(tuple(f"ray::{name}" for name in VICTIMS[kind])):
             os.kill(pid, signal.SIGKILL)
             return
-    raise AssertionError(f"no {kind} among {descendants(driver)}")
+    raise AssertionError(f"no {kind} among {workers}")
 
 
-def run_and_kill(method: str, kind: str, storage: Path, epoch: int, delay: float):
-    """Starts or resumes a run, kills a part of it `delay` s after the epoch's line."""
+def run_and_kill(
+    method: str, kind: str, storage: Path, moments: dict[int, float]
+) -> tuple[int, str]:
+    """Starts or resumes a run; kills a part of it some seconds after epochs' lines."""
     more = ["--resume"] if (storage / "run").exists() else []
+    waiting = dict(moments)
     with subprocess.Popen(
         [*command(method, storage), *more],
         stdout=subprocess.PIPE,
@@ -92,11 +100,11 @@ def run_and_kill(method: str, kind: str, storage: Path, epoch: int, delay: float
         said = ""
         for line in process.stdout:
             said += line
-            if f"epoch {epoch}/{EPOCHS}" in line:
-                time.sleep(delay)
+            epoch = re.search(r"epoch (\d+)/", line)
+            if epoch and int(epoch[1]) in waiting:
+                time.sleep(waiting.pop(int(epoch[1])))
                 kill(process.pid, kind)
-                break
-        said += process.stdout.read()
+    assert not waiting, said
     return process.returncode, said
 
 
@@ -115,22 +123,32 @@ def undisturbed(tmp_path_factory):
     return of
 
 
-@pytest.mark.parametrize("method", METHODS)
-@pytest.mark.parametrize("kind", ["driver", "learner", "trial"])
-def test_a_killed_run_is_resumed_to_the_same_scores(
-    kind, method, tmp_path, undisturbed
-):
+def moments(kind: str, method: str) -> dict[int, float]:
     rng = random.Random(f"{kind} {method}")
-    for epoch in (2, 4):
-        code, said = run_and_kill(method, kind, tmp_path, epoch, rng.uniform(0.0, 2.0))
-        assert code != 0, said
-        if kind != "driver":  # which is not there to say anything
-            assert "--resume" in said and "Traceback" not in said, said
+    return {epoch: rng.uniform(0.0, 2.0) for epoch in (2, 4)}
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_killed_driver_is_resumed_to_the_same_scores(method, tmp_path, undisturbed):
+    for epoch, delay in moments("driver", method).items():
+        code, _ = run_and_kill(method, "driver", tmp_path, {epoch: delay})
+        assert code == -signal.SIGKILL
     finish(method, tmp_path, "--resume")
     assert scores(tmp_path) == undisturbed(method)
-    assert checkpoints(tmp_path) == [
-        f"checkpoint_{n:06}" for n in (EPOCHS - 2, EPOCHS - 1)
-    ]
+    assert checkpoints(tmp_path) == LAST_TWO
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("kind", ["learner", "trial"])
+def test_a_run_whose_learner_or_trial_is_killed_goes_on_by_itself(
+    kind, method, tmp_path, undisturbed
+):
+    code, said = run_and_kill(method, kind, tmp_path, moments(kind, method))
+    assert code == 0, said
+    assert said.count("to be resumed from its last checkpoint") == 2, said
+    assert "Traceback" not in said, said
+    assert scores(tmp_path) == undisturbed(method)
+    assert checkpoints(tmp_path) == LAST_TWO
 
 
 @pytest.fixture
