@@ -19,6 +19,7 @@ from ray import tune
 from rllib_arrow import ALGORITHMS
 from rllib_arrow.drafts import ExperimentError
 from rllib_arrow.experiment import Experiment, sample_seeds
+from rllib_arrow.pruning import CheckpointPruner
 from rllib_arrow.settings import brief, examples, is_space, to_tune
 
 RECORD = "experiment.json"
@@ -32,8 +33,8 @@ QUIET = {
 }
 
 
-# Tune writes down which checkpoints there are every ten seconds, but deletes old ones
-# at once: after a kill it may know only of one that is gone.
+# Tune writes down which checkpoints there are every ten seconds, while old ones are
+# deleted at once: after a kill it would know only of one that is gone.
 PROMPT = {"TUNE_GLOBAL_CHECKPOINT_S": "1"}
 
 
@@ -153,6 +154,8 @@ def make_tuner(
 ) -> tune.Tuner:
     """Returns a Tuner for a new run at the location."""
     _write_record(location, experiment)
+    checkpoints = dict(experiment.checkpoint_config)
+    pruner = CheckpointPruner(checkpoints.pop("num_to_keep"))
     storage, _, name = location.rpartition("/")
     return tune.Tuner(
         experiment.run,
@@ -163,8 +166,8 @@ def make_tuner(
             storage_path=storage,
             stop=experiment.stop or None,
             verbose=0,
-            callbacks=callbacks,
-            checkpoint_config=tune.CheckpointConfig(**experiment.checkpoint_config),
+            callbacks=[*callbacks, pruner],
+            checkpoint_config=tune.CheckpointConfig(**checkpoints),
             failure_config=tune.FailureConfig(max_failures=experiment.max_failures),
         ),
     )
