@@ -158,7 +158,12 @@ def train(args: argparse.Namespace) -> int:
     else:
         tuner = launch.make_tuner(experiment, config, location, [ProgressDisplay()])
     print(f"Run: {location}", flush=True)
-    results = tuner.fit()
+    try:
+        results = tuner.fit()
+    except Exception:
+        # Tune, too, writes there, and stumbles over what it could not write.
+        launch.check_space(location)
+        raise
     return _tell_end(results, location)
 
 

@@ -7,9 +7,10 @@ import logging
 import os
 import re
 import secrets
+import shutil
 from collections.abc import Mapping
 from dataclasses import asdict
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 import ray
@@ -19,7 +20,7 @@ from ray import tune
 from rllib_arrow import ALGORITHMS
 from rllib_arrow.drafts import ExperimentError
 from rllib_arrow.experiment import Experiment, sample_seeds
-from rllib_arrow.pruning import CheckpointPruner
+from rllib_arrow.keeping import CheckpointKeeper, mend_lists
 from rllib_arrow.settings import brief, examples, is_space, to_tune
 
 RECORD = "experiment.json"
@@ -134,6 +135,13 @@ def check_location(location: str, resume: bool) -> None:
         raise ExperimentError(f"{location}: holds no run to resume; leave out --resume")
 
 
+def check_space(location: str, needed: int = 2**20) -> None:
+    """Complains if the disk of a run is full."""
+    if "://" not in location and shutil.disk_usage(location).free < needed:
+        said = "No space left on device; make room and continue with --resume"
+        raise ExperimentError(f"{location}: {said}")
+
+
 def param_space(experiment: Experiment, config: dict[str, Any]) -> dict[str, Any]:
     """Returns what Tune varies: the file's search spaces, and a seed per sample.
 
@@ -155,7 +163,7 @@ def make_tuner(
     """Returns a Tuner for a new run at the location."""
     _write_record(location, experiment)
     checkpoints = dict(experiment.checkpoint_config)
-    pruner = CheckpointPruner(checkpoints.pop("num_to_keep"))
+    keeper = CheckpointKeeper(checkpoints.pop("num_to_keep"))
     storage, _, name = location.rpartition("/")
     return tune.Tuner(
         experiment.run,
@@ -166,7 +174,7 @@ def make_tuner(
             storage_path=storage,
             stop=experiment.stop or None,
             verbose=0,
-            callbacks=[*callbacks, pruner],
+            callbacks=[*callbacks, keeper],
             checkpoint_config=tune.CheckpointConfig(**checkpoints),
             failure_config=tune.FailureConfig(max_failures=experiment.max_failures),
         ),
@@ -183,6 +191,8 @@ def restore_tuner(experiment: Experiment, location: str) -> tune.Tuner:
                 f"{location} was started with {brief(then.get(key))}: resume it with "
                 "the same settings, or start another with --name"
             )
+    store, path = fs.FileSystem.from_uri(location)
+    mend_lists(store, PurePosixPath(path))
     return tune.Tuner.restore(location, trainable=experiment.run, resume_errored=True)
 
 

@@ -7,6 +7,7 @@ import shutil
 import sys
 import time
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, TextIO
 
 from ray.tune import Callback
@@ -65,7 +66,9 @@ def reason(error: str) -> str:
 
 
 def _error_of(trial: Any) -> str:
-    return reason(str(trial.get_error() or ""))
+    # The driver's own copy: the one in storage is missing when the disk is full.
+    file = Path(trial.error_file or "")
+    return reason(file.read_text() if file.is_file() else "")
 
 
 def duration(seconds: float) -> str:

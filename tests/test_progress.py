@@ -199,10 +199,11 @@ ERRORS = {
 
 
 @pytest.mark.parametrize(("text", "line"), ERRORS.items())
-def test_the_reason_of_a_failure_is_one_line(text, line):
+def test_the_reason_of_a_failure_is_one_line(text, line, tmp_path):
     assert reason(text) == line
     session = Session(io.StringIO())
-    failed = SimpleNamespace(**vars(TRIAL), get_error=lambda: text)
+    (tmp_path / "error.txt").write_text(text)
+    failed = SimpleNamespace(**vars(TRIAL), error_file=str(tmp_path / "error.txt"))
     session.display.on_trial_recover(1, [failed], failed)
     assert session.stream.getvalue().splitlines()[-1] == (
         f"[seed=42, tasks=boxing] failed ({line}), "

@@ -1,0 +1,66 @@
+import json
+from pathlib import PurePosixPath
+
+import pytest
+from pyarrow import fs
+from ray.tune import Checkpoint
+
+from rllib_arrow.keeping import CheckpointKeeper, mend_lists
+
+STORE = fs.LocalFileSystem()
+
+
+def names(folder) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
+def make_trial(run, numbers):
+    trial = run / "00000_seed=1"
+    for number in numbers:
+        (trial / f"checkpoint_{number:06}").mkdir(parents=True)
+    (trial / "evaluations.csv").write_text("scores")
+    return trial
+
+
+@pytest.mark.parametrize("keep", [2, 3])
+def test_the_newest_stay_whatever_was_deleted_or_left_over_before(tmp_path, keep):
+    # Number 1 is gone already; number 6 was being written when the run was killed.
+    trial = make_trial(tmp_path, (0, 2, 3, 4, 5, 6))
+    newest = Checkpoint(str(trial / "checkpoint_000005"))
+    keeper = CheckpointKeeper(keep)
+    for _ in range(2):  # once more changes nothing
+        keeper.on_checkpoint(1, [], None, newest)
+        kept = [f"checkpoint_{n:06}" for n in range(6 - keep, 6)]
+        assert names(trial) == [*kept, "checkpoint_000006", "evaluations.csv"]
+
+
+def test_a_list_cut_short_is_replaced_by_the_last_whole_one(tmp_path):
+    trial = make_trial(tmp_path, (0, 1))
+    old = tmp_path / "experiment_state-2026-01-01.json"
+    new = tmp_path / "experiment_state-2026-01-02.json"
+    variants = tmp_path / "basic-variant-state-2026-01-02.json"
+    for path in (old, new, variants):
+        path.write_text(json.dumps({"file": path.name}))
+    keeper = CheckpointKeeper(2)
+    newest = Checkpoint(str(trial / "checkpoint_000001"))
+    keeper.on_checkpoint(1, [], None, newest)
+    whole = new.read_text()
+    new.write_text(whole[:-1])
+    keeper.on_checkpoint(2, [], None, newest)  # keeps no list that is not whole
+    variants.write_text("{}")  # whole, if different
+    mend_lists(STORE, PurePosixPath(tmp_path))
+    assert new.read_text() == whole
+    assert variants.read_text() == "{}"
+
+
+def test_nothing_is_deleted_while_the_list_cannot_be_kept(tmp_path, monkeypatch):
+    trial = make_trial(tmp_path, (0, 1, 2))
+    (tmp_path / "experiment_state-2026-01-01.json").write_text("{}")
+
+    def full(*args):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("rllib_arrow.keeping._write_aside", full)
+    newest = Checkpoint(str(trial / "checkpoint_000002"))
+    CheckpointKeeper(2).on_checkpoint(1, [], None, newest)
+    assert len(names(trial)) == 4
