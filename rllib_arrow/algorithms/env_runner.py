@@ -91,9 +91,15 @@ class ContinualEnvRunner(EnvRunner, Checkpointable):
         rng = derive_rng(self.config.seed, "explore", *keys)
         epsilon = self.config.epsilon_at(epoch)
 
+        uniform = rng.integers(env.action_space.n, size=(steps, envs))
+        explores = rng.random((steps, envs)) < epsilon
+
         rows = env.reset(derive_seed(self.config.seed, "env", *keys))
         for step in range(steps):
-            actions = _explore(policy, rows, epsilon, rng, env.action_space.n)
+            actions = uniform[step]
+            if epsilon < 1.0:
+                chosen = policy(rows.obs, rows.is_first)
+                actions = np.where(explores[step], actions, chosen)
             stream.record(step, rows, actions)
             if step + 1 < steps:
                 rows = env.step(actions)
@@ -227,22 +233,6 @@ class ActingPolicy:
         return actions.numpy()
 
 
-def _explore(
-    policy: ActingPolicy,
-    rows: Rows,
-    epsilon: float,
-    rng: np.random.Generator,
-    num_actions: int,
-) -> np.ndarray:
-    if epsilon >= 1.0:
-        return rng.integers(num_actions, size=len(rows.is_first))
-    actions = policy(rows.obs, rows.is_first)
-    if epsilon > 0.0:
-        uniform = rng.integers(num_actions, size=len(actions))
-        actions = np.where(rng.random(len(actions)) < epsilon, uniform, actions)
-    return actions
-
-
 class _Recorder:
     """Rows of all environments, written in place and handed out per environment."""
 
@@ -252,19 +242,22 @@ class _Recorder:
         self.rewards = np.empty((envs, steps), np.float32)
         self.is_first = np.empty((envs, steps), bool)
         self.is_terminated = np.empty((envs, steps), bool)
+        self._by_step = [field.swapaxes(0, 1) for field in self._fields()]
 
     def record(self, step: int, rows: Rows, actions: np.ndarray) -> None:
-        self.obs[:, step] = rows.obs
-        self.actions[:, step] = actions
-        self.rewards[:, step] = rows.rewards
-        self.is_first[:, step] = rows.is_first
-        self.is_terminated[:, step] = rows.is_terminated
+        values = (rows.obs, actions, rows.rewards, rows.is_first, rows.is_terminated)
+        for field, value in zip(self._by_step, values, strict=True):
+            field[step] = value
 
     def chunks(self, reward_scale: float) -> list[Chunk]:
         """Returns one stream per environment, in the form of a long chunk."""
-        rewards = self.rewards * np.float32(reward_scale)
-        fields = (self.obs, self.actions, rewards, self.is_first, self.is_terminated)
-        return [Chunk(*(field[env] for field in fields)) for env in range(len(rewards))]
+        obs, actions, rewards, *flags = self._fields()
+        fields = (obs, actions, rewards * np.float32(reward_scale), *flags)
+        return [Chunk(*(field[env] for field in fields)) for env in range(len(obs))]
+
+    def _fields(self) -> tuple[np.ndarray, ...]:
+        flags = (self.is_first, self.is_terminated)
+        return (self.obs, self.actions, self.rewards, *flags)
 
     def info(self, seconds: float) -> dict[str, Any]:
         """Returns returns of the episodes seen from start to end, and the speed."""
