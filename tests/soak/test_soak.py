@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import os
-import re
 from pathlib import Path
 
 import numpy as np
 import pytest
 import ray
-from ray._private.internal_api import memory_summary
 from ray._private.state import actors
 
 from tests.algorithms.tiny import tiny_config
@@ -36,9 +34,8 @@ def threads(pid: int) -> int:
 
 
 def object_store_bytes() -> float:
-    summary = memory_summary(stats_only=True)
-    found = re.search(r"Plasma memory usage ([\d.]+) MiB", summary)
-    return float(found[1]) * 2**20 if found else 0.0
+    key = "object_store_memory"
+    return ray.cluster_resources()[key] - ray.available_resources()[key]
 
 
 def test_memory_handles_and_actors_stay_flat():
@@ -69,6 +66,7 @@ def test_memory_handles_and_actors_stay_flat():
         assert late <= 1.02 * early, f"{name}: {early / 1e6:.1f} to {late / 1e6:.1f} MB"
     early, late = np.array(counts[WARM_UP]), np.array(counts[-1])
     assert (late <= early + 2).all(), f"handles and threads: {early} to {late}"
-    assert np.median(store[-10:]) <= 1.02 * np.median(store[WARM_UP : WARM_UP + 10]) + 1
+    early, late = np.median(store[WARM_UP : WARM_UP + 10]), np.median(store[-10:])
+    assert late <= 1.02 * early + 2**20, f"object store: {early} to {late} bytes"
     alive = [a for a in actors().values() if a["State"] == "ALIVE"]
     assert not alive, f"left behind: {alive}"
