@@ -101,7 +101,7 @@ class PlainLearner:
 
     def update_world_model(self) -> Tensor:
         net, config, batch = self.net, self.config, self.batch
-        images = (batch["obs"].float() / 255 - 0.5).permute(0, 1, 4, 2, 3).contiguous()
+        images = (batch["obs"].float() / 255).permute(0, 1, 4, 2, 3).contiguous()
         embedded = net.encoder(images.flatten(0, 1)).unflatten(0, images.shape[:2])
         actions = F.one_hot(batch["actions"], net.num_actions).float()
         h, z = net.rssm.initial(len(images))

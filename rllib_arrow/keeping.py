@@ -51,7 +51,7 @@ def keep_lists(store: fs.FileSystem, run: PurePosixPath) -> None:
     for path in _newest_lists(store, run):
         content = _read(store, path)
         if _is_whole(content):
-            _write_aside(store, path + KEPT, content)
+            write_aside(store, path + KEPT, content)
 
 
 def mend_lists(store: fs.FileSystem, run: PurePosixPath) -> None:
@@ -60,7 +60,7 @@ def mend_lists(store: fs.FileSystem, run: PurePosixPath) -> None:
         kept = path + KEPT
         is_kept = store.get_file_info(kept).type == fs.FileType.File
         if is_kept and not _is_whole(_read(store, path)):
-            _write_aside(store, path, _read(store, kept))
+            write_aside(store, path, _read(store, kept))
 
 
 def _newest_lists(store: fs.FileSystem, run: PurePosixPath) -> list[str]:
@@ -89,7 +89,8 @@ def _read(store: fs.FileSystem, path: str) -> bytes:
         return stream.read()
 
 
-def _write_aside(store: fs.FileSystem, path: str, content: bytes) -> None:
+def write_aside(store: fs.FileSystem, path: str, content: bytes) -> None:
+    """Writes a file under a temporary name, then renames it."""
     aside = f"{path}.tmp"
     with store.open_output_stream(aside) as stream:
         stream.write(content)

@@ -20,7 +20,7 @@ from ray import tune
 from rllib_arrow import ALGORITHMS
 from rllib_arrow.drafts import ExperimentError
 from rllib_arrow.experiment import Experiment, sample_seeds
-from rllib_arrow.keeping import CheckpointKeeper, mend_lists
+from rllib_arrow.keeping import CheckpointKeeper, mend_lists, write_aside
 from rllib_arrow.settings import brief, examples, is_space, to_tune
 
 RECORD = "experiment.json"
@@ -218,10 +218,8 @@ def _record_of(experiment: Experiment) -> dict[str, Any]:
 def _write_record(location: str, experiment: Experiment) -> None:
     store, path = fs.FileSystem.from_uri(location)
     store.create_dir(path, recursive=True)
-    aside = f"{path}/.{RECORD}"
-    with store.open_output_stream(aside) as stream:
-        stream.write(json.dumps(_record_of(experiment), indent=2).encode() + b"\n")
-    store.move(aside, f"{path}/{RECORD}")
+    record = json.dumps(_record_of(experiment), indent=2).encode() + b"\n"
+    write_aside(store, f"{path}/{RECORD}", record)
 
 
 def _read_record(location: str) -> dict[str, Any]:

@@ -60,7 +60,7 @@ def test_nothing_is_deleted_while_the_list_cannot_be_kept(tmp_path, monkeypatch)
     def full(*args):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("rllib_arrow.keeping._write_aside", full)
+    monkeypatch.setattr("rllib_arrow.keeping.write_aside", full)
     newest = Checkpoint(str(trial / "checkpoint_000002"))
     CheckpointKeeper(2).on_checkpoint(1, [], None, newest)
     assert len(names(trial)) == 4

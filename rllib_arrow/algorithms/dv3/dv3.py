@@ -114,7 +114,7 @@ class DV3Config(ContinualConfig):
             world_model_grad_clip_by_global_norm: Largest gradient norm.
             actor_grad_clip_by_global_norm: Largest gradient norm.
             critic_grad_clip_by_global_norm: Largest gradient norm.
-            use_compile: Compile the recurrent steps with `torch.compile`.
+            use_compile: Compile networks and the dream's step with `torch.compile`.
             mixed_precision: Compute in bfloat16, keep weights in float32.
         """
         own = {
