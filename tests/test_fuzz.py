@@ -13,13 +13,15 @@ import numpy as np
 import pytest
 
 from benchmarks.report import write_run
+from rllib_arrow.algorithms.seal import CheckpointError, seal
 from rllib_arrow.cli import main
 from rllib_arrow.drafts import ExperimentError
-from rllib_arrow.evaluation.checkpoint import CheckpointError, load_for_evaluation
+from rllib_arrow.evaluation.checkpoint import load_for_evaluation
 from rllib_arrow.experiment import read_experiment
 from rllib_arrow.replay import AugmentedReplay, Chunk, SnapshotError
 from rllib_arrow.reports import ReportError
 from rllib_arrow.reports.load import load_runs
+from tests.algorithms.tiny import digest, tiny_config, train
 
 EXPERIMENT = b"""
 mine:
@@ -141,10 +143,81 @@ def test_mutated_evaluations_are_read_or_refused_with_file_and_line(tmp_path):
     assert refused > 100
 
 
+@pytest.fixture(scope="module")
+def checkpoint(tmp_path_factory, ray_two_cpus) -> Path:
+    """A checkpoint as an ARROW run writes it."""
+    algorithm = tiny_config().build_algo()
+    train(algorithm, 1)
+    path = algorithm.save_to_path(tmp_path_factory.mktemp("fuzz") / "checkpoint")
+    algorithm.stop()
+    return Path(path)
+
+
+def damage(root: Path, name: str, whole: bytes, rng: random.Random) -> bool:
+    """Changes, cuts or removes one file; returns whether anything is different."""
+    kind, file = rng.randrange(4), root / name
+    if kind == 0:
+        file.unlink()
+    elif kind == 1:
+        file.write_bytes(whole[: rng.randrange(len(whole))])
+    else:
+        file.write_bytes(mutate(whole, rng))
+    return not file.exists() or file.read_bytes() != whole
+
+
+def test_a_damaged_checkpoint_is_refused_before_anything_of_it_is_unpickled(
+    checkpoint, monkeypatch, capsys
+):
+    def unpickled(*args):
+        raise AssertionError("read a damaged checkpoint")
+
+    monkeypatch.setattr("rllib_arrow.evaluation.checkpoint.pickle.loads", unpickled)
+    whole = contents(checkpoint)
+    # An evaluation does not read the replay memory; the test of snapshots does.
+    names = sorted(name for name in whole if not name.startswith("replay/"))
+    assert len(names) > 10 and "seal" in names
+    rng = random.Random(6)
+    for case in range(400):
+        name = rng.choice(names)
+        if damage(checkpoint, name, whole[name], rng):
+            changed = contents(checkpoint)
+            with pytest.raises(CheckpointError) as caught:
+                load_for_evaluation(checkpoint)
+            told = str(caught.value)
+            assert "\n" not in told and str(checkpoint / name) in told
+            if case % 4 == 0:
+                assert main(["evaluate", str(checkpoint)]) == 2
+                [line] = capsys.readouterr().err.splitlines()
+                assert str(checkpoint) in line
+            assert contents(checkpoint) == changed
+        (checkpoint / name).write_bytes(whole[name])
+
+
+def test_training_does_not_go_on_from_a_damaged_checkpoint(checkpoint):
+    whole = contents(checkpoint)
+    algorithm = tiny_config().build_algo()
+    before = digest(algorithm)
+    # Weights with one flipped bit would load without a word.
+    [name] = [n for n in whole if n.endswith("default_policy/module_state.pkl")]
+    [segment] = [n for n in whole if n.startswith("replay/segment")]
+    for damaged, refused in ((name, CheckpointError), (segment, SnapshotError)):
+        content = bytearray(whole[damaged])
+        content[-20] ^= 1
+        (checkpoint / damaged).write_bytes(content)
+        with pytest.raises(refused, match=Path(damaged).name):
+            algorithm.restore_from_path(checkpoint)
+        assert damaged == segment or digest(algorithm) == before
+        (checkpoint / damaged).write_bytes(whole[damaged])
+    algorithm.restore_from_path(checkpoint)
+    assert digest(algorithm) != before
+    algorithm.stop()
+
+
 @pytest.mark.parametrize("content", [b"", b"not a pickle", b"\x80\x04K\x01."])
-def test_a_damaged_checkpoint_is_named(content, tmp_path, capsys):
+def test_a_checkpoint_that_never_was_right_is_named(content, tmp_path, capsys):
     (tmp_path / "rllib_checkpoint.json").write_text("{}")
     (tmp_path / "class_and_ctor_args.pkl").write_bytes(content)
+    seal(tmp_path)
     with pytest.raises(CheckpointError, match=r"class_and_ctor_args\.pkl is damaged"):
         load_for_evaluation(tmp_path)
     assert main(["evaluate", str(tmp_path)]) == 2

@@ -22,6 +22,7 @@ from ray.rllib.utils.metrics import (
 
 from rllib_arrow.algorithms.continual_config import ContinualConfig
 from rllib_arrow.algorithms.runner_calls import RunnerCalls
+from rllib_arrow.algorithms.seal import check_seal, seal
 from rllib_arrow.evaluation.evaluator import Evaluator
 from rllib_arrow.evaluation.run_directory import RunDirectory
 from rllib_arrow.replay.actor import BatchStream
@@ -220,6 +221,7 @@ class ContinualAlgorithm(Algorithm):
             path = Path(path).resolve().as_posix()
         path = super().save_to_path(path, **kwargs)
         ray.get(self.replay.save.remote((Path(path) / REPLAY).as_posix()))
+        seal(path)
         return path
 
     @override(Algorithm)
@@ -229,6 +231,8 @@ class ContinualAlgorithm(Algorithm):
         """Restores a checkpoint; with `replay=False` fit for evaluation only."""
         if "://" not in str(path):
             path = Path(path).resolve().as_posix()
+        if component is None:
+            check_seal(path)
         super().restore_from_path(path, *args, component=component, **kwargs)
         if replay and component is None:
             ray.get(self.replay.load.remote((Path(path) / REPLAY).as_posix()))

@@ -10,21 +10,14 @@ from typing import Any
 from ray.rllib.utils.checkpoints import Checkpointable
 
 from rllib_arrow.algorithms.continual import ContinualAlgorithm
-
-
-class CheckpointError(ValueError):
-    """The directory is not a checkpoint of this package, or it is damaged."""
+from rllib_arrow.algorithms.seal import CheckpointError, check_seal
 
 
 def load_for_evaluation(path: str | Path) -> ContinualAlgorithm:
     """Restores an algorithm in this process alone, on the CPU, without its replay."""
     path = Path(path).resolve()
+    check_seal(path)
     file = path / Checkpointable.CLASS_AND_CTOR_ARGS_FILE_NAME
-    if not file.is_file():
-        raise CheckpointError(
-            f"{path} is not a checkpoint: {file.name} is missing; give a directory "
-            "such as <run>/checkpoint_000009."
-        )
     try:
         stored = pickle.loads(file.read_bytes())
         algorithm_class, ((config,), _) = (
