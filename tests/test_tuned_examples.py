@@ -30,6 +30,7 @@ def curricula(experiment) -> list[Curriculum]:
 
 def test_every_method_suite_and_setting_has_its_file():
     wanted = {f"{m}_{s}{w}" for m, s, w in product(METHODS, SUITES, SETTINGS)}
+    wanted |= {f"{m}_{s}_reduced" for m, s in product(METHODS, PAPER_SUITES)}
     wanted |= {f"{m}_smoke" for m in METHODS} | {"demo"}
     wanted |= {f"sweep_{k}_{s}" for k in ("ratio", "budget", "epochs") for s in SUITES}
     assert wanted == set(tuned_examples.names())
