@@ -129,6 +129,8 @@ class ProgressDisplay(Callback):
         known = self._trials[trial.trial_id]
         known.update(result, self._clock())
         progress = result["curriculum"]
+        if result.get("recovered"):
+            self._tell(f"[{known.label}] {result['recovered']}")
         if not self.stream.isatty():
             self._tell(f"[{known.label}] {self._plain_line(known)}")
         if progress["switch"]:

@@ -116,6 +116,17 @@ def test_task_switches_are_told():
         )
 
 
+def test_what_died_and_was_replaced_is_told_before_its_epoch():
+    for stream in (io.StringIO(), Terminal()):
+        session = Session(stream)
+        result = {**RESULT, "recovered": "env runner 1 died in 'sample'; all is well"}
+        session.display.on_trial_result(1, [TRIAL], TRIAL, result)
+        told = stream.getvalue().splitlines()[1]
+        assert told == (
+            "[seed=42, tasks=boxing] env runner 1 died in 'sample'; all is well"
+        )
+
+
 def test_the_end_of_a_curriculum_has_no_next_task():
     session = Session(Terminal())
     session.epoch(4, next_task=None)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from functools import partial
 from pathlib import Path
@@ -28,6 +29,8 @@ from rllib_arrow.evaluation.run_directory import RunDirectory
 from rllib_arrow.replay.actor import BatchStream
 from rllib_arrow.replay.journal import start_journaled_replay
 
+logger = logging.getLogger(__name__)
+
 SCORES = "scores"
 REPLAY = "replay"
 
@@ -46,6 +49,7 @@ class ContinualAlgorithm(Algorithm):
         self.replay = None
         self._weights: ray.ObjectRef | None = None
         self._epoch_results: dict[str, Any] = {}
+        self._recoveries: list[str] = []
         self.curriculum = self.config.curriculum_object()
         super().setup(config)
         self.run_directory = RunDirectory(self.logdir, getattr(self, "_storage", None))
@@ -94,6 +98,7 @@ class ContinualAlgorithm(Algorithm):
                 self.restore_env_runners,
                 "sample",
                 parts,
+                tell=self.note_recovery,
                 num_returns=2,
                 timeout_s=self.config.sample_timeout_s,
             ).results()
@@ -106,6 +111,8 @@ class ContinualAlgorithm(Algorithm):
         began = time.perf_counter()
         task = self.curriculum.task_at(epoch)
         stats = ray.get(self.replay.store.remote(epoch, task, *streams))
+        if stats.pop("restarted"):
+            self.note_recovery("the replay actor died and is back, nothing is lost")
         self._epoch_results[REPLAY] = stats
         self._epoch_results["store_s"] = time.perf_counter() - began
 
@@ -168,6 +175,7 @@ class ContinualAlgorithm(Algorithm):
         results["frames"] = finished * self.config.frames_per_epoch
         results[NUM_ENV_STEPS_SAMPLED_LIFETIME] = results["frames"]
         results["done"] = last
+        results["recovered"], self._recoveries = "; ".join(self._recoveries), []
         if latest := self.evaluator.take_latest():
             results[EVALUATION_RESULTS] = latest
         return results
@@ -187,6 +195,11 @@ class ContinualAlgorithm(Algorithm):
         }
 
     # Faults and checkpoints.
+
+    def note_recovery(self, line: str) -> None:
+        """Keeps a line on what died and was replaced, for the epoch's results."""
+        logger.warning("Epoch %d: %s.", self.iteration, line)
+        self._recoveries.append(line)
 
     @override(Algorithm)
     def restore_env_runners(self, env_runner_group: EnvRunnerGroup) -> list[int]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import time
 from collections.abc import Callable
 from typing import Any
@@ -10,8 +9,6 @@ from typing import Any
 import ray
 from ray.exceptions import GetTimeoutError, RayActorError
 from ray.rllib.env.env_runner_group import EnvRunnerGroup
-
-logger = logging.getLogger(__name__)
 
 
 class RunnerCalls:
@@ -28,13 +25,14 @@ class RunnerCalls:
         method: str,
         requests: list[dict[str, Any]],
         *,
+        tell: Callable[[str], None],
         num_returns: int = 1,
         timeout_s: float | None = None,
         attempts: int = 5,
     ):
         self._manager = group._worker_manager
         self._restore = lambda: restore(group)
-        self._method, self._requests = method, requests
+        self._method, self._requests, self._tell = method, requests, tell
         self._num_returns, self._timeout_s = num_returns, timeout_s
         self._attempts = attempts
         healthy = self._manager.healthy_actor_ids() or self._recover()
@@ -63,17 +61,16 @@ class RunnerCalls:
                 last = ray.get(refs[-1], timeout=self._timeout_s)
                 return last if self._num_returns == 1 else (*refs[:-1], last)
             except GetTimeoutError:
-                logger.warning(
-                    "Env runner %d gave no answer within %.0f s (sample_timeout_s); "
-                    "it is replaced and the work asked for again.",
-                    actor_id,
-                    self._timeout_s,
+                self._tell(
+                    f"env runner {actor_id} gave no answer to {self._method!r} within "
+                    f"{self._timeout_s:.0f} s (sample_timeout_s); it is replaced and "
+                    "its work done again, nothing is lost"
                 )
                 ray.kill(self._manager.actors()[actor_id], no_restart=False)
             except RayActorError:
-                logger.warning(
-                    "Env runner %d died; its work is asked for again, nothing is lost.",
-                    actor_id,
+                self._tell(
+                    f"env runner {actor_id} died in {self._method!r}; its work is done "
+                    "again, nothing is lost"
                 )
             self._manager.set_actor_state(actor_id, healthy=False)
             healthy = self._recover()

@@ -40,9 +40,13 @@ class Evaluator:
         self._fire("on_evaluate_start")
         group = self._algorithm.eval_env_runner_group
         if group is not None and group.num_remote_env_runners() > 0:
-            restore = self._algorithm.restore_env_runners
-            requests = self._requests(epoch, self._curriculum.task_names)
-            calls = RunnerCalls(group, restore, "evaluate", requests)
+            calls = RunnerCalls(
+                group,
+                self._algorithm.restore_env_runners,
+                "evaluate",
+                self._requests(epoch, self._curriculum.task_names),
+                tell=self._algorithm.note_recovery,
+            )
             self._pending = (epoch, calls)
         else:
             self._record(epoch, self.score(epoch, self._curriculum.task_names))

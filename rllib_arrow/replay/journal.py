@@ -39,15 +39,20 @@ class JournaledReplayActor(ReplayActor):
         self._journal = Path(journal)
         self._splicers: list[Splicer] = []
         self._epoch = -1
+        self._untold = False  # a restart that no caller has heard of yet
         restarted = ray.get_runtime_context().was_current_actor_reconstructed
         if restarted and (self._journal / snapshot.MANIFEST).exists():
             self._read(self._journal)
+            self._untold = True
             logger.warning("Replay actor restarted from %s; nothing lost.", journal)
         else:
             shutil.rmtree(self._journal, ignore_errors=True)
 
     def store(self, epoch: int, task: str, *parts: list[Chunk]) -> dict[str, Any]:
-        """Splices and adds the rows of one epoch; returns the figures of `stats`.
+        """Splices and adds the rows of one epoch.
+
+        Returns the figures of `stats`, and whether this is a new actor in the place
+        of one that died, told once.
 
         Args:
             epoch: Being stored; an epoch that is in already is not added again.
@@ -64,7 +69,8 @@ class JournaledReplayActor(ReplayActor):
             self._replay.reseed(epoch)
             self.begin(epoch)
             self.save(self._journal)
-        return self.stats()
+        restarted, self._untold = self._untold, False
+        return self.stats() | {"restarted": restarted}
 
     def sample(self, batch_size: int, length: int) -> dict[str, np.ndarray]:
         """Returns a minibatch for people to look at, between two epochs."""

@@ -42,11 +42,14 @@ def test_memory_handles_and_actors_stay_flat():
     config = tiny_config("ARROW", epochs_per_task=1, cycles=CYCLES)
     config.training(world_model_updates=UPDATES // 2, actor_critic_updates=UPDATES // 2)
     config.env_runners(num_env_runners=1, num_cpus_per_env_runner=0)
+    config.learners(num_learners=1, num_cpus_per_learner=0)
     config.evaluation(evaluation_interval=10, evaluation_duration=4)
     algorithm = config.build_algo()
     runner = next(iter(algorithm.env_runner_group._worker_manager.actors().values()))
+    [learner] = algorithm.learner_group.foreach_learner(lambda _: os.getpid())
     pids = {
         "driver": os.getpid(),
+        "learner": learner.get(),
         "replay": ray.get(algorithm.replay.pid.remote()),
         "runner": ray.get(runner.apply.remote(lambda _: os.getpid())),
     }
