@@ -23,11 +23,17 @@ from ray.rllib.utils.metrics import (
 
 from rllib_arrow.algorithms.continual_config import ContinualConfig
 from rllib_arrow.algorithms.runner_calls import RunnerCalls
-from rllib_arrow.algorithms.seal import check_seal, seal
+from rllib_arrow.algorithms.seal import (
+    CheckpointError,
+    check_seal,
+    newest_first,
+    seal,
+)
 from rllib_arrow.evaluation.evaluator import Evaluator
 from rllib_arrow.evaluation.run_directory import RunDirectory
 from rllib_arrow.replay.actor import BatchStream
 from rllib_arrow.replay.journal import start_journaled_replay
+from rllib_arrow.replay.snapshot import SnapshotError
 
 logger = logging.getLogger(__name__)
 
@@ -249,6 +255,27 @@ class ContinualAlgorithm(Algorithm):
         super().restore_from_path(path, *args, component=component, **kwargs)
         if replay and component is None:
             ray.get(self.replay.load.remote((Path(path) / REPLAY).as_posix()))
+
+    @override(Algorithm)
+    def load_checkpoint(self, checkpoint_dir: str) -> None:
+        """Goes on from a checkpoint of Tune's, or from an older one if it is damaged.
+
+        The epochs in between are trained again, to the same result.
+        """
+        newest, *older = newest_first(checkpoint_dir)
+        try:
+            super().load_checkpoint(newest)
+            return
+        except (CheckpointError, SnapshotError) as error:
+            damage = error
+        for path in older:
+            try:
+                super().load_checkpoint(path)
+            except (CheckpointError, SnapshotError):
+                continue
+            self.note_recovery(f"{damage} Went on from {path}, nothing is lost")
+            return
+        raise damage
 
     @override(Algorithm)
     def cleanup(self) -> None:

@@ -61,6 +61,13 @@ def check_seal(path: str | os.PathLike) -> None:
             )
 
 
+def newest_first(path: str | os.PathLike) -> list[str]:
+    """Returns the checkpoint's path and those of the run's older checkpoints."""
+    path = Path(path)
+    older = (p for p in path.parent.glob("checkpoint_*") if p.name < path.name)
+    return [str(path), *sorted(map(str, older), reverse=True)]
+
+
 def _read(file: Path) -> dict[str, str]:
     try:
         content = file.read_bytes().decode("utf-8", "replace")

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from rllib_arrow.algorithms.seal import CheckpointError
 from rllib_arrow.reports.load import load_runs
 from tests.algorithms.tiny import (
     METHODS,
@@ -63,6 +64,34 @@ def test_a_checkpoint_goes_on_and_evaluates_in_a_new_process_as_in_the_old(
     assert printed["ONE_TASK"] == "space_invaders 2"
     assert printed["SCORES"] == repr(scores(algorithm))
     assert printed["DIGEST"] == digest(algorithm)
+    algorithm.stop()
+
+
+def test_a_damaged_checkpoint_makes_way_for_the_one_before_it(tmp_path):
+    algorithm = tiny_config().build_algo()
+    paths = [tmp_path / f"checkpoint_00000{number}" for number in range(3)]
+    for path in paths:
+        train(algorithm, 1)
+        algorithm.save_checkpoint(str(path))
+    truth = digest(algorithm), scores(algorithm)
+    # The newest has lost a file of its weights, the next one a chunk of its replay.
+    (paths[2] / "learner_group/learner/rl_module/module_state.pkl").unlink()
+    [segment, *_] = sorted((paths[1] / "replay").glob("segment-*"))
+    segment.write_bytes(segment.read_bytes()[:-1])
+
+    algorithm.load_checkpoint(str(paths[2]))
+    assert algorithm.iteration == 1
+    first, second = train(algorithm, 2)
+    assert (
+        "module_state.pkl" in first["recovered"]
+        and str(paths[0]) in (first["recovered"])
+    )
+    assert second["recovered"] == ""
+    assert (digest(algorithm), scores(algorithm)) == truth
+
+    (paths[0] / "seal").unlink()
+    with pytest.raises(CheckpointError, match=r"checkpoint_000002.*module_state\.pkl"):
+        algorithm.load_checkpoint(str(paths[2]))
     algorithm.stop()
 
 

@@ -143,6 +143,22 @@ def test_a_killed_driver_is_resumed_to_the_same_scores(method, tmp_path, undistu
     assert checkpoints(tmp_path) == LAST_TWO
 
 
+@pytest.mark.parametrize("method", METHODS)
+def test_a_run_whose_newest_checkpoint_is_damaged_goes_on_from_the_one_before(
+    method, tmp_path, undisturbed
+):
+    run_and_kill(method, "driver", tmp_path, {4: 2.0})
+    newest = max(tmp_path.glob("run/*/checkpoint_*"))
+    weights = newest / "learner_group/learner/rl_module/module_state.pkl"
+    content = bytearray(weights.read_bytes())
+    content[len(content) // 2] ^= 1
+    weights.write_bytes(content)
+    said = finish(method, tmp_path, "--resume")
+    assert f"{weights} does not match its checksum" in said, said
+    assert "Went on from" in said and "failed" not in said, said
+    assert scores(tmp_path) == undisturbed(method)
+
+
 @pytest.mark.parametrize("victim", ["driver", "trial"])
 def test_a_run_killed_while_it_writes_a_checkpoint_is_resumed_from_the_one_before(
     victim, tmp_path, undisturbed
