@@ -9,6 +9,8 @@ from typing import Any
 from pyarrow import fs
 from ray.tune import Callback
 
+from rllib_arrow.algorithms.seal import SEAL
+
 LISTS = ("experiment_state-", "basic-variant-state-")  # how Tune's files are called
 KEPT = ".kept"
 
@@ -29,7 +31,10 @@ class CheckpointKeeper(Callback):
     def on_checkpoint(
         self, iteration: int, trials: list[Any], trial: Any, checkpoint: Any, **info
     ) -> None:
-        """Deletes all but the newest, counted back from the one just written."""
+        """Deletes all but the newest, counted back from the one just written.
+
+        One without a seal was found damaged, and counts for nothing.
+        """
         store, newest = checkpoint.filesystem, PurePosixPath(checkpoint.path)
         beside = (entry.path for entry in _entries(store, newest.parent))
         older = sorted(
@@ -42,7 +47,8 @@ class CheckpointKeeper(Callback):
             keep_lists(store, newest.parent.parent)
         except OSError:
             return  # no room; the list kept earlier may need the older checkpoints
-        for path in older[: -self.num_to_keep]:
+        whole = [path for path in older if _is_file(store, f"{path}/{SEAL}")]
+        for path in set(older) - set(whole[-self.num_to_keep :]) - {checkpoint.path}:
             store.delete_dir(path)
 
 
@@ -58,8 +64,7 @@ def mend_lists(store: fs.FileSystem, run: PurePosixPath) -> None:
     """Puts the copies in the place of lists that were cut short."""
     for path in _newest_lists(store, run):
         kept = path + KEPT
-        is_kept = store.get_file_info(kept).type == fs.FileType.File
-        if is_kept and not _is_whole(_read(store, path)):
+        if _is_file(store, kept) and not _is_whole(_read(store, path)):
             write_aside(store, path, _read(store, kept))
 
 
@@ -74,6 +79,10 @@ def _newest_lists(store: fs.FileSystem, run: PurePosixPath) -> list[str]:
 
 def _entries(store: fs.FileSystem, folder: PurePosixPath) -> list[fs.FileInfo]:
     return store.get_file_info(fs.FileSelector(folder.as_posix()))
+
+
+def _is_file(store: fs.FileSystem, path: str) -> bool:
+    return store.get_file_info(path).type == fs.FileType.File
 
 
 def _is_whole(content: bytes) -> bool:

@@ -17,7 +17,9 @@ def names(folder) -> list[str]:
 def make_trial(run, numbers):
     trial = run / "00000_seed=1"
     for number in numbers:
-        (trial / f"checkpoint_{number:06}").mkdir(parents=True)
+        checkpoint = trial / f"checkpoint_{number:06}"
+        checkpoint.mkdir(parents=True)
+        (checkpoint / "seal").touch()
     (trial / "evaluations.csv").write_text("scores")
     return trial
 
@@ -32,6 +34,15 @@ def test_the_newest_stay_whatever_was_deleted_or_left_over_before(tmp_path, keep
         keeper.on_checkpoint(1, [], None, newest)
         kept = [f"checkpoint_{n:06}" for n in range(6 - keep, 6)]
         assert names(trial) == [*kept, "checkpoint_000006", "evaluations.csv"]
+
+
+def test_a_damaged_one_counts_for_nothing(tmp_path):
+    trial = make_trial(tmp_path, (2, 3, 4, 5))
+    (trial / "checkpoint_000004" / "seal").unlink()
+    newest = Checkpoint(str(trial / "checkpoint_000005"))
+    CheckpointKeeper(2).on_checkpoint(1, [], None, newest)
+    kept = ["checkpoint_000003", "checkpoint_000005"]
+    assert names(trial) == [*kept, "evaluations.csv"]
 
 
 def test_a_list_cut_short_is_replaced_by_the_last_whole_one(tmp_path):

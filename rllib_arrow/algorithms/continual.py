@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import time
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -21,27 +20,20 @@ from ray.rllib.utils.metrics import (
     NUM_ENV_STEPS_SAMPLED_LIFETIME,
 )
 
+from rllib_arrow.algorithms.checkpoints import SealedCheckpoints
 from rllib_arrow.algorithms.continual_config import ContinualConfig
 from rllib_arrow.algorithms.runner_calls import RunnerCalls
-from rllib_arrow.algorithms.seal import (
-    CheckpointError,
-    check_seal,
-    newest_first,
-    seal,
-)
 from rllib_arrow.evaluation.evaluator import Evaluator
 from rllib_arrow.evaluation.run_directory import RunDirectory
 from rllib_arrow.replay.actor import BatchStream
 from rllib_arrow.replay.journal import start_journaled_replay
-from rllib_arrow.replay.snapshot import SnapshotError
 
 logger = logging.getLogger(__name__)
 
 SCORES = "scores"
-REPLAY = "replay"
 
 
-class ContinualAlgorithm(Algorithm):
+class ContinualAlgorithm(SealedCheckpoints):
     """Mixed in before the algorithm whose learner it drives.
 
     Everything random is derived from the seed and the epoch, and the replay actor
@@ -119,7 +111,7 @@ class ContinualAlgorithm(Algorithm):
         stats = ray.get(self.replay.store.remote(epoch, task, *streams))
         if stats.pop("restarted"):
             self.note_recovery("the replay actor died and is back, nothing is lost")
-        self._epoch_results[REPLAY] = stats
+        self._epoch_results["replay"] = stats
         self._epoch_results["store_s"] = time.perf_counter() - began
 
     def _learn(self, epoch: int) -> None:
@@ -202,6 +194,7 @@ class ContinualAlgorithm(Algorithm):
 
     # Faults and checkpoints.
 
+    @override(SealedCheckpoints)
     def note_recovery(self, line: str) -> None:
         """Keeps a line on what died and was replaced, for the epoch's results."""
         logger.warning("Epoch %d: %s.", self.iteration, line)
@@ -232,50 +225,6 @@ class ContinualAlgorithm(Algorithm):
         self._weights = None
         if SCORES in state:
             self.evaluator.set_rows(state[SCORES])
-
-    @override(Algorithm)
-    def save_to_path(self, path=None, **kwargs) -> str:
-        """Saves RLlib's checkpoint, with the replay snapshot in a folder of it."""
-        if path is not None and "://" not in str(path):
-            path = Path(path).resolve().as_posix()
-        path = super().save_to_path(path, **kwargs)
-        ray.get(self.replay.save.remote((Path(path) / REPLAY).as_posix()))
-        seal(path)
-        return path
-
-    @override(Algorithm)
-    def restore_from_path(
-        self, path, *args, replay: bool = True, component: str | None = None, **kwargs
-    ) -> None:
-        """Restores a checkpoint; with `replay=False` fit for evaluation only."""
-        if "://" not in str(path):
-            path = Path(path).resolve().as_posix()
-        if component is None:
-            check_seal(path)
-        super().restore_from_path(path, *args, component=component, **kwargs)
-        if replay and component is None:
-            ray.get(self.replay.load.remote((Path(path) / REPLAY).as_posix()))
-
-    @override(Algorithm)
-    def load_checkpoint(self, checkpoint_dir: str) -> None:
-        """Goes on from a checkpoint of Tune's, or from an older one if it is damaged.
-
-        The epochs in between are trained again, to the same result.
-        """
-        newest, *older = newest_first(checkpoint_dir)
-        try:
-            super().load_checkpoint(newest)
-            return
-        except (CheckpointError, SnapshotError) as error:
-            damage = error
-        for path in older:
-            try:
-                super().load_checkpoint(path)
-            except (CheckpointError, SnapshotError):
-                continue
-            self.note_recovery(f"{damage} Went on from {path}, nothing is lost")
-            return
-        raise damage
 
     @override(Algorithm)
     def cleanup(self) -> None:

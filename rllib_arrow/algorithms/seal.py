@@ -1,23 +1,25 @@
-"""A checkpoint's seal: the checksums of all its files, written when they are there.
+"""A checkpoint's seal: the checksums of its files.
 
-RLlib writes a checkpoint file by file and reads it back without a look at whether it is
-whole. A save that died half-way has no seal, and a file that was changed does not match
-it, so neither is taken for a checkpoint, and nothing of it is unpickled.
+RLlib writes a checkpoint file by file, Tune copies it file by file, and neither looks
+back. With a seal, a file that is missing or was changed is found before anything is
+restored.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import re
 from hashlib import blake2b
 from pathlib import Path
 
 from rllib_arrow.evaluation.score_table import write_atomically
+from rllib_arrow.replay.snapshot import MANIFEST
 
 SEAL = "seal"
-# A replay snapshot has checksums of its own; it is large, and read as a stream.
-OWN_CHECKS = "replay"
+REPLAY = "replay"  # the folder with the replay snapshot
 _FORMAT = "rllib_arrow checkpoint 1"
+_TUNES_NAME = re.compile(r"checkpoint_\d{6}")
 
 
 class CheckpointError(ValueError):
@@ -25,28 +27,40 @@ class CheckpointError(ValueError):
 
 
 def seal(path: str | os.PathLike) -> None:
-    """Notes the checksums of all files of a checkpoint."""
+    """Notes the checksums of all files of a checkpoint that is complete.
+
+    Of the replay snapshot the manifest is enough: it has the checksums of the rest.
+    """
     root = Path(path)
     (root / SEAL).unlink(missing_ok=True)
     files = (file for file in sorted(root.rglob("*")) if file.is_file())
-    names = [file.relative_to(root) for file in files]
+    names = [file.relative_to(root).as_posix() for file in files]
+    manifest = f"{REPLAY}/{MANIFEST}"
+    if manifest not in names:
+        raise CheckpointError(f"{root / manifest} was not written.")
     sums = {
-        name.as_posix(): _digest((root / name).read_bytes())
+        name: _digest((root / name).read_bytes())
         for name in names
-        if name.parts[0] != OWN_CHECKS
+        if name == manifest or not name.startswith(f"{REPLAY}/")
     }
     text = json.dumps(sums, indent=1)
     write_atomically(root / SEAL, _header(text) + text)
 
 
-def check_seal(path: str | os.PathLike) -> None:
-    """Compares all files of a checkpoint with its seal; files added later may stay.
+def check_seal(path: str | os.PathLike, replay: bool = True) -> None:
+    """Compares the files of a checkpoint with its seal; files added later may stay.
+
+    Args:
+        path: The checkpoint's directory.
+        replay: Whether its replay is needed too.
 
     Raises:
         CheckpointError: Naming the file that is missing or damaged.
     """
     root = Path(path)
     for name, digest in _read(root / SEAL).items():
+        if name.startswith(f"{REPLAY}/") and not replay:
+            continue
         try:
             content = (root / name).read_bytes()
         except OSError as error:
@@ -61,11 +75,22 @@ def check_seal(path: str | os.PathLike) -> None:
             )
 
 
-def newest_first(path: str | os.PathLike) -> list[str]:
-    """Returns the checkpoint's path and those of the run's older checkpoints."""
+def break_seal(path: str | os.PathLike) -> None:
+    """Marks a checkpoint as one that is no use."""
+    (Path(path) / SEAL).unlink(missing_ok=True)
+
+
+def older_checkpoints(path: str | os.PathLike) -> list[str]:
+    """Returns the checkpoints that a run wrote before this one, newest first.
+
+    Only those beside it that are numbered by Tune: any other folder's neighbours may
+    belong to other runs.
+    """
     path = Path(path)
-    older = (p for p in path.parent.glob("checkpoint_*") if p.name < path.name)
-    return [str(path), *sorted(map(str, older), reverse=True)]
+    if not _TUNES_NAME.fullmatch(path.name):
+        return []
+    beside = (p for p in path.parent.iterdir() if _TUNES_NAME.fullmatch(p.name))
+    return sorted((str(p) for p in beside if p.name < path.name), reverse=True)
 
 
 def _read(file: Path) -> dict[str, str]:

@@ -16,7 +16,7 @@ from rllib_arrow.algorithms.seal import CheckpointError, check_seal
 def load_for_evaluation(path: str | Path) -> ContinualAlgorithm:
     """Restores an algorithm in this process alone, on the CPU, without its replay."""
     path = Path(path).resolve()
-    check_seal(path)
+    check_seal(path, replay=False)
     file = path / Checkpointable.CLASS_AND_CTOR_ARGS_FILE_NAME
     try:
         stored = pickle.loads(file.read_bytes())

@@ -20,6 +20,7 @@ import lz4.frame
 import numpy as np
 import ray
 from ray.actor import ActorHandle
+from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from rllib_arrow.replay import snapshot
 from rllib_arrow.replay.actor import ReplayActor
@@ -59,6 +60,11 @@ class JournaledReplayActor(ReplayActor):
             task: For `stats` alone.
             parts: One list per env runner, of one long chunk per environment.
         """
+        if epoch not in (self._epoch, self._epoch + 1):
+            raise RuntimeError(
+                f"The replay has rows up to epoch {self._epoch} and cannot take those "
+                f"of epoch {epoch}: it was restarted where its journal is not."
+            )
         if epoch != self._epoch:
             if not self._splicers:
                 length = self._replay.chunk_length
@@ -93,6 +99,39 @@ class JournaledReplayActor(ReplayActor):
         self._read(path)
         self.save(self._journal)
 
+    # For a snapshot from or to another node; see `transfer.py`.
+
+    def node_id(self) -> str:
+        """Returns the node this actor lives on."""
+        return ray.get_runtime_context().get_node_id()
+
+    def journal_files(self) -> dict[str, int]:
+        """Brings the journal up to date; returns its files and their sizes."""
+        self.save(self._journal)
+        return {file.name: file.stat().st_size for file in self._journal.iterdir()}
+
+    def read(self, name: str, offset: int, size: int) -> bytes:
+        """Returns a piece of a file of the journal."""
+        with open(self._journal / name, "rb") as file:
+            file.seek(offset)
+            return file.read(size)
+
+    def receive(self, name: str, offset: int, piece: bytes) -> None:
+        """Takes a piece of a file of a snapshot; the same one again does no harm."""
+        self._received.mkdir(parents=True, exist_ok=True)
+        with open(self._received / name, "r+b" if offset else "wb") as file:
+            file.seek(offset)
+            file.write(piece)
+
+    def load_received(self) -> None:
+        """Replaces the contents by those of the snapshot received."""
+        self.load(self._received)
+        shutil.rmtree(self._received)
+
+    @property
+    def _received(self) -> Path:
+        return self._journal.with_name(f"{self._journal.name}.received")
+
     def _read(self, path: str | os.PathLike) -> None:
         # The old contents go first: two full memories might not fit.
         self._replay = AugmentedReplay(**self._settings)
@@ -119,11 +158,14 @@ def start_journaled_replay(
         journal: Directory for what a restart needs; what lies there is overwritten.
         resources: Ray's custom resources of the node that should hold it.
     """
+    here = NodeAffinitySchedulingStrategy(
+        ray.get_runtime_context().get_node_id(), soft=False
+    )
     options = {
         # No CPU, and outside the placement group of a Tune trial, whose bundles are
-        # counted for others.
+        # counted for others. Beside its owner, whose checkpoints it is part of.
         "num_cpus": 0,
-        "scheduling_strategy": "DEFAULT",
+        "scheduling_strategy": "DEFAULT" if resources else here,
         "resources": resources or {},
         "max_restarts": -1,
         "max_task_retries": -1,

@@ -102,9 +102,10 @@ def _read_segment(path: Path, size: int, rows: list[tuple]) -> Iterator[Record]:
                         "snapshot is damaged; use another one."
                     )
                 yield Record(data, digest, serial, task)
-    except FileNotFoundError:
+    except OSError as error:
         raise SnapshotError(
-            f"{path} is missing: the snapshot is not whole; use another one."
+            f"{path} cannot be read ({error.strerror}): the snapshot is not whole; use "
+            "another one."
         ) from None
 
 
@@ -112,9 +113,10 @@ def _read_manifest(root: Path) -> dict[str, Any]:
     path = root / MANIFEST
     try:
         content = path.read_bytes()
-    except (FileNotFoundError, NotADirectoryError):
+    except OSError as error:
         raise SnapshotError(
-            f"{path} does not exist: {root} is not a replay snapshot."
+            f"{path} cannot be read ({error.strerror}): {root} is not a replay "
+            "snapshot."
         ) from None
     if not content.startswith(_FORMAT.encode() + b" "):
         raise SnapshotError(f'{path} is not a "{_FORMAT}" file.')

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+import ray
+from ray.rllib.algorithms.algorithm import Algorithm
 
+from rllib_arrow import ARROW
 from rllib_arrow.algorithms.seal import CheckpointError
 from rllib_arrow.reports.load import load_runs
 from tests.algorithms.tiny import (
@@ -74,24 +78,61 @@ def test_a_damaged_checkpoint_makes_way_for_the_one_before_it(tmp_path):
         train(algorithm, 1)
         algorithm.save_checkpoint(str(path))
     truth = digest(algorithm), scores(algorithm)
-    # The newest has lost a file of its weights, the next one a chunk of its replay.
-    (paths[2] / "learner_group/learner/rl_module/module_state.pkl").unlink()
-    [segment, *_] = sorted((paths[1] / "replay").glob("segment-*"))
+    # The newest has lost a part of its replay, the next one its weights.
+    [segment, *_] = sorted((paths[2] / "replay").glob("segment-*"))
     segment.write_bytes(segment.read_bytes()[:-1])
+    (paths[1] / "learner_group/learner/rl_module/module_state.pkl").unlink()
 
     algorithm.load_checkpoint(str(paths[2]))
     assert algorithm.iteration == 1
     first, second = train(algorithm, 2)
-    assert (
-        "module_state.pkl" in first["recovered"]
-        and str(paths[0]) in (first["recovered"])
-    )
-    assert second["recovered"] == ""
+    told = first["recovered"]
+    assert told.startswith(str(segment)) and f"Went on from {paths[0]}" in told
+    assert "\n" not in told and second["recovered"] == ""
     assert (digest(algorithm), scores(algorithm)) == truth
+    assert [(path / "seal").exists() for path in paths] == [True, False, False]
 
+    shutil.copytree(paths[0], tmp_path / "checkpoint_tmp_of_another_run")
     (paths[0] / "seal").unlink()
-    with pytest.raises(CheckpointError, match=r"checkpoint_000002.*module_state\.pkl"):
+    with pytest.raises(CheckpointError, match=r"checkpoint_000002.*not a whole"):
         algorithm.load_checkpoint(str(paths[2]))
+    algorithm.stop()
+
+
+def test_a_checkpoint_is_saved_to_a_local_directory_and_read_from_anywhere(tmp_path):
+    algorithm = tiny_config().build_algo()
+    train(algorithm, 1)
+    with pytest.raises(ValueError, match=r"s3://bucket/x.*local directory"):
+        algorithm.save_to_path("s3://bucket/x")
+    algorithm.save_to_path(tmp_path / "checkpoint")
+    saved = digest(algorithm)
+    train(algorithm, 1)
+    algorithm.restore_from_path(f"file://{tmp_path}/checkpoint")
+    assert (digest(algorithm), algorithm.iteration) == (saved, 1)
+    algorithm.stop()
+
+    (tmp_path / "checkpoint" / "class_and_ctor_args.pkl").write_bytes(b"damaged")
+    with pytest.raises(CheckpointError, match="class_and_ctor_args"):
+        ARROW.from_checkpoint(tmp_path / "checkpoint")
+
+
+def test_a_learner_that_died_leaves_no_checkpoint_that_looks_whole(
+    tmp_path, monkeypatch
+):
+    config = tiny_config().learners(num_learners=1, num_cpus_per_learner=0)
+    algorithm = config.build_algo()
+    train(algorithm, 1)
+    algorithm.save_to_path(tmp_path / "good")
+    [learner] = algorithm.learner_group._worker_manager.actors().values()
+    ray.kill(learner)
+    with pytest.raises(ray.exceptions.RayActorError):
+        algorithm.save_to_path(tmp_path / "bad")
+    assert not (tmp_path / "bad" / "seal").exists()
+    # One that dies a little later, RLlib does not notice.
+    monkeypatch.setattr(Algorithm, "save_to_path", lambda self, path: path)
+    with pytest.raises(RuntimeError, match="learner died while saving"):
+        algorithm.save_to_path(tmp_path / "bad")
+    assert not (tmp_path / "bad" / "seal").exists()
     algorithm.stop()
 
 

@@ -175,7 +175,7 @@ def test_a_run_killed_while_it_writes_a_checkpoint_is_resumed_from_the_one_befor
         with subprocess.Popen(
             [*command("arrow", tmp_path), *more], stdout=subprocess.DEVNULL
         ) as process:
-            # RLlib writes the learner's state after its own, replay and seal last.
+            # Tune copies a checkpoint there file by file.
             while not [*tmp_path.glob(f"run/*/checkpoint_00000{number}/learner_group")]:
                 assert process.poll() is None
                 time.sleep(0.002)

@@ -9,7 +9,7 @@ import pytest
 import ray
 from ray.cluster_utils import Cluster
 
-from tests.algorithms.tiny import scores, tiny_config, train, weight_sum
+from tests.algorithms.tiny import digest, scores, tiny_config, train, weight_sum
 
 pytestmark = [pytest.mark.chaos, pytest.mark.timeout(900)]
 
@@ -44,10 +44,18 @@ def node_of(_) -> str:
     return ray.get_runtime_context().get_node_id()
 
 
-def test_a_run_spread_over_nodes_finishes_with_equal_learners(cluster):
+def test_a_run_spread_over_nodes_finishes_with_equal_learners(cluster, tmp_path):
     algorithm = spread_config().build_algo()
-    results = train(algorithm, 4)
+    train(algorithm, 2)
+    # The replay lives on another node than the driver, which writes the checkpoint.
+    algorithm.save_to_path(tmp_path)
+    assert ray.get(algorithm.replay.node_id.remote()) != node_of(None)
+    train(algorithm, 2)
+    truth = scores(algorithm), digest(algorithm)
+    algorithm.restore_from_path(tmp_path)
+    results = train(algorithm, 2)
     assert results[-1]["done"]
+    assert (scores(algorithm), digest(algorithm)) == truth
     runners = set(algorithm.env_runner_group.foreach_env_runner(node_of)[1:])
     learners = {call.get() for call in algorithm.learner_group.foreach_learner(node_of)}
     assert not runners & learners and len(learners) == 1

@@ -167,7 +167,8 @@ def test_it_starts_inside_a_full_placement_group_and_ends_when_killed(cluster):
         assert ray.get(actor.ping.remote(), timeout=120)
         ray.kill(actor)
         with pytest.raises(ray.exceptions.RayActorError):
-            ray.get(actor.ping.remote())
+            while True:  # a kill takes a moment
+                ray.get(actor.ping.remote(), timeout=60)
         return True
 
     strategy = PlacementGroupSchedulingStrategy(

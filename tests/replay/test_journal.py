@@ -5,7 +5,13 @@ import numpy as np
 import pytest
 import ray
 
-from rllib_arrow.replay import AugmentedReplay, BatchStream, Splicer
+from rllib_arrow.replay import (
+    AugmentedReplay,
+    BatchStream,
+    Splicer,
+    snapshot,
+    transfer,
+)
 from rllib_arrow.replay.journal import start_journaled_replay
 from tests.replay.reference import assert_same_batch, make_chunk
 
@@ -69,7 +75,29 @@ def test_a_killed_replay_comes_back_with_everything_and_draws_the_same(actor, tm
     assert_gives(actor, epochs=3)
     assert ray.get(actor.stats.remote())["chunks_added"] == 8
 
+    with pytest.raises(RuntimeError, match="cannot take those of epoch 4"):
+        store(actor, 4)
+
     ray.get(actor.load.remote(tmp_path / "checkpoint"))
     assert ray.get(actor.stats.remote())["chunks_added"] == 6
     assert store(actor, 2)["chunks_added"] == 8
     assert_gives(actor, epochs=3)
+
+
+def test_a_snapshot_travels_between_nodes_in_pieces(actor, tmp_path, monkeypatch):
+    monkeypatch.setattr(transfer, "_lives_here", lambda _: False)
+    monkeypatch.setattr(transfer, "PIECE", 100)
+    transfer.save_snapshot(actor, tmp_path / "fetched")
+    ray.get(actor.save.remote(tmp_path / "written"))
+    found, expected = (snapshot.load(tmp_path / n) for n in ("fetched", "written"))
+    assert found["meta"] == expected["meta"]
+    for one, other in zip(found["records"], expected["records"], strict=True):
+        assert (one.serial, one.digest) == (other.serial, other.digest)
+
+    before = ray.get(actor.stats.remote())["chunks_added"]
+    store(actor, 3)
+    assert ray.get(actor.stats.remote())["chunks_added"] > before
+    transfer.load_snapshot(actor, tmp_path / "fetched")
+    assert ray.get(actor.stats.remote())["chunks_added"] == before
+    store(actor, 3)
+    assert_gives(actor, epochs=4)
