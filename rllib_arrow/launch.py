@@ -21,9 +21,12 @@ from rllib_arrow import ALGORITHMS
 from rllib_arrow.drafts import ExperimentError
 from rllib_arrow.experiment import Experiment, sample_seeds
 from rllib_arrow.keeping import CheckpointKeeper, mend_lists, write_aside
-from rllib_arrow.settings import brief, examples, is_space, to_tune
+from rllib_arrow.settings import brief, examples, is_space, spaces, to_tune
 
 RECORD = "experiment.json"
+
+# What a run's method, setting, tasks and seed say already.
+TOLD_ANYWAY = ("seed", "ltdm_fraction", "tasks", "order", "cycles")
 
 # Ray's own chatter, none of which a user can act upon.
 QUIET = {
@@ -151,7 +154,9 @@ def param_space(experiment: Experiment, config: dict[str, Any]) -> dict[str, Any
     seeds = config.get("seed", {"grid_search": sample_seeds(experiment.num_samples)})
     if not is_space(seeds):
         seeds = {"grid_search": [seeds]}
-    return to_tune({"env": experiment.env, **config, "seed": seeds})
+    swept = [".".join(path) for path in spaces(config) if path[-1] not in TOLD_ANYWAY]
+    own = {"env": experiment.env, "label_settings": swept}
+    return to_tune({**own, **config, "seed": seeds})
 
 
 def make_tuner(

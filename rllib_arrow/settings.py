@@ -182,6 +182,17 @@ def spells_number(value: Any) -> bool:
     return re.fullmatch(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?", value) is not None
 
 
+def spaces(config: Mapping[str, Any]) -> list[tuple[str, ...]]:
+    """Returns the paths of all search spaces."""
+    found = []
+    for key, value in config.items():
+        if is_space(value):
+            found.append((key,))
+        elif isinstance(value, Mapping):
+            found += [(key, *path) for path in spaces(value)]
+    return found
+
+
 def examples(config: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Returns plain settings in which every value of every search space occurs."""
     return [_pick(config, i) for i in range(_widest(config))]

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import pytest
 from ray.tune.search.variant_generator import generate_variants
 
-from rllib_arrow import launch
+from rllib_arrow import ARROWConfig, launch
 from rllib_arrow.drafts import ExperimentError
 from rllib_arrow.experiment import read_experiment, sample_seeds
 from rllib_arrow.settings import examples, to_number, to_tune
@@ -44,6 +44,28 @@ def variants(experiment) -> list[dict]:
     """Resolves the search space as Tune does."""
     space = launch.param_space(experiment, experiment.config)
     return [config for _, config in generate_variants(space)]
+
+
+def test_trials_of_a_sweep_are_reported_by_what_it_varies(files):
+    (files / "sweep.yaml").write_text(
+        TOP.replace("top:", "sweep:").replace(
+            "epochs_per_task: 3", "epochs_per_task: {grid_search: [2, 3]}"
+        )
+    )
+    swept = variants(read_experiment(files / "sweep.yaml"))
+    assert {tuple(v["label_settings"]) for v in swept} == {
+        ("curriculum.epochs_per_task", "gamma")
+    }
+    config = ARROWConfig().continual(
+        curriculum={"suite": "minatar", "epochs_per_task": 2},
+        label_settings=["curriculum.epochs_per_task", "gamma"],
+    )
+    assert config.training(gamma=0.8).reported_method == (
+        "ARROW epochs_per_task=2 gamma=0.8"
+    )
+    config.validate()
+    with pytest.raises(ValueError, match=r"label_settings \('gama'\) must name"):
+        config.continual(label_settings=["gama"]).validate()
 
 
 def test_a_file_is_laid_over_the_one_it_extends(files):

@@ -172,6 +172,28 @@ def test_a_ratio_sweep_gives_a_trial_per_value_and_one_report(
         assert f"| {method} | minatar | default |" in tables
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("sweep", "swept", "values"),
+    [
+        ("budget", "replay_capacity_chunks", (64, 128, 256)),
+        ("epochs", "curriculum.epochs_per_task", (8, 16, 32)),
+    ],
+)
+def test_a_sweep_of_another_setting_gives_one_report(
+    tmp_path, capsys, ray_two_cpus, sweep, swept, values
+):
+    settings = {**TINY, **TINY_WORLD_MODEL, "evaluation_interval": 4}
+    del settings[swept]
+    argv = ["train", "file", f"sweep_{sweep}_minatar", "--storage", str(tmp_path)]
+    assert main([*argv, *options(settings)]) == 0, capsys.readouterr()
+    run = tmp_path / f"sweep_{sweep}_minatar"
+    assert main(["report", str(run), "--out", str(tmp_path / "report")]) == 0
+    tables = (tmp_path / "report" / "tables.md").read_text()
+    for value in values:
+        assert f"| ARROW {swept.split('.')[-1]}={value} | minatar | default" in tables
+
+
 def test_a_finished_run_is_not_overwritten_but_can_be_resumed(
     tmp_path, capsys, ray_two_cpus
 ):

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import reduce
+from operator import getitem
 from typing import Any, NamedTuple
 
 from ray.rllib.algorithms.algorithm_config import AlgorithmConfig
@@ -36,6 +38,7 @@ class ContinualConfig(AlgorithmConfig):
         super().__init__(algo_class=algo_class)
         self.curriculum: dict[str, Any] = {}
         self.env_options: dict[str, Any] = {}
+        self.label_settings: list[str] = []
         self.replay_capacity_chunks = 1024
         self.replay_chunk_length = 512
         self.replay_prefetch = 4
@@ -76,6 +79,7 @@ class ContinualConfig(AlgorithmConfig):
         *,
         curriculum: dict[str, Any] = NotProvided,
         env_options: dict[str, Any] = NotProvided,
+        label_settings: list[str] = NotProvided,
         replay_capacity_chunks: int = NotProvided,
         replay_chunk_length: int = NotProvided,
         replay_prefetch: int = NotProvided,
@@ -89,6 +93,8 @@ class ContinualConfig(AlgorithmConfig):
         Args:
             curriculum: `{suite, tasks, order, epochs_per_task, cycles}`.
             env_options: Options of the suite, such as `repeat_action_probability`.
+            label_settings: Settings that set this run apart from others of its method
+                in a report, such as `entropy_scale`; a sweep names those it varies.
             replay_capacity_chunks: Chunks kept in all, over both buffers.
             replay_chunk_length: Steps in a chunk.
             replay_prefetch: Minibatches asked for ahead of need.
@@ -138,13 +144,24 @@ class ContinualConfig(AlgorithmConfig):
 
     @property
     def method(self) -> str:
-        """The name under which scores of this run are reported."""
+        """The method's name, as in the paper."""
         raise NotImplementedError
+
+    @property
+    def reported_method(self) -> str:
+        """The name under which scores of this run are reported."""
+        paths = [path.split(".") for path in self.label_settings]
+        values = (reduce(getitem, path[1:], getattr(self, path[0])) for path in paths)
+        told = (f"{p[-1]}={v}" for p, v in zip(paths, values, strict=True))
+        return " ".join([self.method, *told])
 
     @override(AlgorithmConfig)
     def validate(self) -> None:
         super().validate()
         self.curriculum_object()
+        for path in self.label_settings:
+            if not hasattr(self, path.split(".")[0]):
+                raise ValueError(f"label_settings ({path!r}) must name settings.")
         for key in (
             "replay_capacity_chunks",
             "replay_chunk_length",

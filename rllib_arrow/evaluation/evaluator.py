@@ -99,7 +99,7 @@ class Evaluator:
         self, epoch: int, tasks: Sequence[str], scores: list[EpisodeScores]
     ) -> list[dict[str, Any]]:
         shared = {
-            "method": self._config.method,
+            "method": self._config.reported_method,
             "suite": self._curriculum.suite,
             "setting": self._curriculum.setting,
             "seed": self._config.seed,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
@@ -16,9 +17,10 @@ from rllib_arrow.metrics.statistics import (
     probability_of_improvement,
     sample_efficiency,
 )
-from rllib_arrow.reports.load import Run, load_runs
+from rllib_arrow.reports.load import Run, load_runs, split_method
 from rllib_arrow.reports.normalise import Normaliser, build_normaliser
 from rllib_arrow.reports.results import (
+    RATIO,
     Comparison,
     MethodResult,
     Results,
@@ -61,8 +63,8 @@ def analyse(
             "trained_task, and their last evaluation is taken as their end."
         )
     comparisons = [
-        _compare(suite, setting, ablation, groups, normalisers[suite], singles)
-        for (suite, setting, ablation), groups in _comparisons(loaded).items()
+        _compare(suite, setting, sweep, groups, normalisers[suite], singles)
+        for (suite, setting, sweep), groups in _comparisons(loaded).items()
     ]
     return Results(
         loaded,
@@ -92,28 +94,36 @@ def _load_baselines(paths: Sequence[str | Path], notes: list[str]) -> list[Run]:
     return single
 
 
-def method_rank(method: str) -> tuple[int, str]:
-    """Sorts the paper's methods first, in the paper's order."""
-    known = method in _METHOD_ORDER
-    return (_METHOD_ORDER.index(method) if known else len(_METHOD_ORDER), method)
+def method_rank(method: str) -> tuple:
+    """Sorts the paper's methods first, in the paper's order, and sweeps by value."""
+    name, values = split_method(method)
+    known = name in _METHOD_ORDER
+    rank = _METHOD_ORDER.index(name) if known else len(_METHOD_ORDER)
+    return rank, name, _by_number(values)
+
+
+def _by_number(text: str) -> list[tuple[float, str]]:
+    """Sorts `size=64` before `size=128`."""
+    parts = re.split(r"(\d+(?:\.\d+)?(?:e[-+]?\d+)?)", text)
+    return [(float(p), "") if i % 2 else (0.0, p) for i, p in enumerate(parts)]
 
 
 def _comparisons(
     runs: Iterable[Run],
-) -> dict[tuple[str, str, bool], dict[str, list[Run]]]:
-    """Runs by what is compared: methods with one another, buffer ratios apart.
+) -> dict[tuple[str, str, str], dict[str, list[Run]]]:
+    """Runs by what is compared: methods with one another, sweeps apart.
 
     In the ablation, ARROW's default split stands in for AR50 where that is not given.
     """
-    groups: dict[tuple[str, str, bool], dict[str, list[Run]]] = {}
+    groups: dict[tuple[str, str, str], dict[str, list[Run]]] = {}
     for run in runs:
         c = run.curve
         if c.setting != "single":
-            key = (c.suite, c.setting, c.method in ABLATION)
+            key = (c.suite, c.setting, _swept(run))
             groups.setdefault(key, {}).setdefault(c.method, []).append(run)
-    for (suite, setting, ablation), methods in groups.items():
-        arrow = groups.get((suite, setting, False), {}).get("ARROW")
-        if ablation and "AR50" not in methods and arrow:
+    for (suite, setting, sweep), methods in groups.items():
+        arrow = groups.get((suite, setting, ""), {}).get("ARROW")
+        if sweep == RATIO and "AR50" not in methods and arrow:
             methods["AR50"] = arrow
     return {
         key: dict(sorted(groups[key].items(), key=lambda item: method_rank(item[0])))
@@ -121,17 +131,24 @@ def _comparisons(
     }
 
 
-def _comparison_rank(key: tuple[str, str, bool]) -> tuple:
-    suite, setting, ablation = key
+def _swept(run: Run) -> str:
+    """What is varied in the comparison the run belongs to: names of settings."""
+    if run.curve.method in ABLATION:
+        return RATIO
+    return " ".join(value.partition("=")[0] for value in run.sweep.split())
+
+
+def _comparison_rank(key: tuple[str, str, str]) -> tuple:
+    suite, setting, sweep = key
     known = setting in _SETTING_ORDER
     rank = _SETTING_ORDER.index(setting) if known else len(_SETTING_ORDER)
-    return (suite, ablation, rank, setting)
+    return (suite, sweep, rank, setting)
 
 
 def _compare(
     suite: str,
     setting: str,
-    ablation: bool,
+    sweep: str,
     groups: dict[str, list[Run]],
     normaliser: Normaliser,
     singles: Sequence[Run],
@@ -148,7 +165,7 @@ def _compare(
         notes += _metric_notes(result)
     finished = all(run.finished for runs in groups.values() for run in runs)
     comparison = Comparison(
-        suite, setting, ablation, results, efficiency, finished, notes=notes
+        suite, setting, sweep, results, efficiency, finished, notes=notes
     )
     complete = all(any(run.finished for run in groups[method]) for method in results)
     if results and complete:

@@ -30,6 +30,11 @@ class Run:
         return (c.suite, c.setting, c.method, c.seed, task)
 
     @property
+    def sweep(self) -> str:
+        """Which values of a sweep the run has, as its method says: `gamma=0.9`."""
+        return split_method(self.curve.method)[1]
+
+    @property
     def label(self) -> str:
         suite, setting, method, seed, task = self.key
         return f"{method} {suite} {setting}{' ' + task if task else ''}, seed {seed}"
@@ -43,6 +48,13 @@ class Run:
         return self.curve.finished and whole and (not cyclic or self.curve.cycles > 1)
 
 
+def split_method(method: str) -> tuple[str, str]:
+    """Returns a method's name and the values of a sweep that follow it."""
+    words = method.split(" ")
+    name = " ".join(word for word in words if "=" not in word)
+    return name, " ".join(word for word in words if "=" in word)
+
+
 def load_runs(sources: Sequence[str | Path]) -> list[Run]:
     """Reads every run below the given directories and in the given CSV files."""
     if isinstance(sources, str | Path):
@@ -51,13 +63,21 @@ def load_runs(sources: Sequence[str | Path]) -> list[Run]:
     seen: dict[tuple[Any, ...], Run] = {}
     for run in runs:
         other = seen.setdefault(run.key, run)
-        if other is not run:
+        if other is not run and not _same_scores(run.curve, other.curve):
             raise ReportError(
                 f"{run.path} and {other.path} both hold {run.label}; give only one "
                 "of them."
             )
     _check_same_curriculum(runs)
-    return sorted(runs, key=lambda run: tuple(map(str, run.key)))
+    return sorted(seen.values(), key=lambda run: tuple(map(str, run.key)))
+
+
+def _same_scores(a: RunCurve, b: RunCurve) -> bool:
+    """Whether two runs are one, such as ARROW's own and that of a sweep."""
+    return all(
+        np.array_equal(getattr(a, part), getattr(b, part))
+        for part in ("tasks", "exposures", "epochs", "frames", "scores")
+    )
 
 
 def _find(sources: Sequence[str | Path]) -> list[Path]:
@@ -224,12 +244,16 @@ def _check_against_plan(
 
 
 def _check_same_curriculum(runs: Sequence[Run]) -> None:
-    """Runs that are compared must have been trained on the same sequence."""
-    first: dict[tuple[str, str], Run] = {}
+    """Runs that are compared must have been trained on the same sequence.
+
+    Those with different values of a sweep may differ: it may be over the curriculum.
+    """
+    first: dict[tuple[str, str, str], Run] = {}
     for run in runs:
         if run.curve.setting == "single":
             continue
-        other = first.setdefault((run.curve.suite, run.curve.setting), run)
+        place = (run.curve.suite, run.curve.setting, run.sweep)
+        other = first.setdefault(place, run)
         if not _compatible(run, other):
             raise ReportError(
                 f"{run.path} and {other.path} are both {run.curve.suite} "

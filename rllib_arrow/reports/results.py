@@ -18,6 +18,8 @@ from rllib_arrow.metrics.statistics import (
 from rllib_arrow.reports.load import Run
 from rllib_arrow.reports.normalise import Normaliser
 
+RATIO = "ratio"  # the sweep that the paper has, over the share of long-term memory
+
 
 @dataclass
 class MethodResult:
@@ -48,7 +50,7 @@ class Comparison:
 
     suite: str
     setting: str
-    ablation: bool
+    sweep: str  # what is varied: RATIO, names of settings, or nothing
     methods: dict[str, MethodResult]
     efficiency: SampleEfficiency
     finished: bool
@@ -67,8 +69,8 @@ class Comparison:
     @property
     def name(self) -> str:
         """A name for files and anchors."""
-        kind = "_ratio" if self.ablation else ""
-        return f"{self.suite}_{self.setting}{kind}"
+        parts = [self.suite, self.setting, *self.sweep.split()]
+        return "_".join(parts)
 
 
 @dataclass

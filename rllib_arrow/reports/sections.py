@@ -20,7 +20,12 @@ from rllib_arrow.reports.figures import (
 )
 from rllib_arrow.reports.normalise import task_label
 from rllib_arrow.reports.paper import Efficiency, EfficiencyBlock
-from rllib_arrow.reports.results import Comparison, Results, SingleTaskResult
+from rllib_arrow.reports.results import (
+    RATIO,
+    Comparison,
+    Results,
+    SingleTaskResult,
+)
 from rllib_arrow.reports.tables import (
     Cell,
     Row,
@@ -57,15 +62,11 @@ class Section:
 def build_sections(results: Results) -> list[Section]:
     """All sections with tables and figures, in reading order."""
     sections = [_comparison_section(c) for c in results.comparisons]
-    for ablation in (False, True):
-        for suite in dict.fromkeys(c.suite for c in results.comparisons):
-            group = [
-                c
-                for c in results.comparisons
-                if (c.suite, c.ablation) == (suite, ablation)
-            ]
-            if group:
-                sections.append(_efficiency_section(suite, ablation, group))
+    groups: dict[tuple[str, str], list[Comparison]] = {}
+    for comparison in results.comparisons:
+        groups.setdefault((comparison.sweep, comparison.suite), []).append(comparison)
+    for (sweep, suite), group in sorted(groups.items()):
+        sections.append(_efficiency_section(suite, sweep, group))
     for suite in dict.fromkeys(r.suite for r in results.single):
         group = [r for r in results.single if r.suite == suite]
         sections.append(_single_section(suite, group))
@@ -83,9 +84,14 @@ def setting_title(setting: str) -> str:
 
 
 def comparison_title(comparison: Comparison) -> str:
-    kind = ", buffer ratios" if comparison.ablation else ""
     suite, setting = suite_title(comparison.suite), setting_title(comparison.setting)
-    return f"{suite}, {setting}{kind}"
+    return f"{suite}, {setting}{_sweep_title(comparison.sweep)}"
+
+
+def _sweep_title(sweep: str) -> str:
+    if sweep == RATIO:
+        return ", buffer ratios"
+    return f", by {' and '.join(sweep.split())}" if sweep else ""
 
 
 def _comparison_section(comparison: Comparison) -> Section:
@@ -189,10 +195,9 @@ def planned_frames(curve: RunCurve) -> int:
 
 
 def _efficiency_section(
-    suite: str, ablation: bool, comparisons: list[Comparison]
+    suite: str, sweep: str, comparisons: list[Comparison]
 ) -> Section:
-    kind = ", buffer ratios" if ablation else ""
-    title = f"{suite_title(suite)}{kind}: sample efficiency"
+    title = f"{suite_title(suite)}{_sweep_title(sweep)}: sample efficiency"
     blocks, middle = [], {}
     for comparison in comparisons:
         name = setting_title(comparison.setting)
@@ -205,7 +210,9 @@ def _efficiency_section(
             },
         )
         runs = {method: len(r.curves) for method, r in comparison.methods.items()}
-        printed = paper.CONTINUAL_EFFICIENCY.get((suite, comparison.setting, ablation))
+        place = (suite, comparison.setting, sweep == RATIO)
+        in_paper = sweep in ("", RATIO)
+        printed = paper.CONTINUAL_EFFICIENCY.get(place) if in_paper else None
         blocks.append((name, block, runs, printed))
         middle[name] = planned_frames(comparison.first_curve) // 2
     table = efficiency_table(_EFFICIENCY, "Setting", blocks, middle)
@@ -214,7 +221,7 @@ def _efficiency_section(
         "85 % of the highest median series. Frames: median [q25 - q75] over the runs "
         "that reach it."
     )
-    anchor = f"efficiency_{suite}{'_ratio' if ablation else ''}"
+    anchor = "_".join(["efficiency", suite, *sweep.split()])
     return Section(anchor, title, [table])
 
 

@@ -181,9 +181,16 @@ def test_missing_places_and_empty_directories_are_named(tmp_path):
         load_runs([tmp_path])
 
 
-def test_the_same_run_from_two_places_is_refused(tmp_path):
+def test_the_same_run_from_two_places_counts_once(tmp_path):
     for name in ("one", "two"):
         write_run(tmp_path / name, SCORES, [2, 2])
+    assert [run.path.parent.name for run in load_runs([tmp_path])] == ["one"]
+
+
+def test_two_runs_of_one_name_are_refused(tmp_path):
+    write_run(tmp_path / "one", SCORES, [2, 2])
+    other = {task: [*scores[:-1], 99.0] for task, scores in SCORES.items()}
+    write_run(tmp_path / "two", other, [2, 2])
     with pytest.raises(ReportError, match="both hold ARROW toy default, seed 1"):
         load_runs([tmp_path])
 

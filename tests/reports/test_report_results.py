@@ -163,6 +163,29 @@ def test_ratio_variants_are_compared_apart_and_arrow_stands_in_for_ar50(tmp_path
     assert ratio.methods["AR50"].curves[0].method == "AR50"
 
 
+def test_sweeps_are_compared_apart_in_order_of_their_values(tmp_path):
+    write_run(tmp_path / "plain", SCORES, [1, 1])
+    for size in (64, 128, 256):
+        name = f"ARROW replay_capacity_chunks={size}"
+        write_run(tmp_path / name, SCORES, [1, 1], method=name)
+    write_run(tmp_path / "short", SCORES, [1, 1], method="ARROW epochs_per_task=1")
+    longer = {"A": [0, 4, 3, 2, 1], "B": [0, 1, 2, 3, 4]}
+    write_run(tmp_path / "long", longer, [2, 2], method="ARROW epochs_per_task=2")
+    plain, epochs, sizes = analyse([tmp_path]).comparisons
+    assert list(plain.methods) == ["ARROW"]
+    assert [m.split("=")[1] for m in epochs.methods] == ["1", "2"]
+    assert [m.split("=")[1] for m in sizes.methods] == ["64", "128", "256"]
+    assert sizes.name == "toy_default_replay_capacity_chunks"
+    assert epochs.methods["ARROW epochs_per_task=2"].summary("F").median > 0
+
+
+def test_a_name_of_several_words_is_no_sweep(tmp_path):
+    write_run(tmp_path / "a", SCORES, [1, 1], method="My Method")
+    write_run(tmp_path / "b", SCORES, [1, 1], method="ARROW")
+    (both,) = analyse([tmp_path]).comparisons
+    assert list(both.methods) == ["ARROW", "My Method"]
+
+
 def test_the_threshold_is_that_of_the_methods_compared(tmp_path):
     write_run(tmp_path / "a", {"A": [0, 4], "B": [0, 4]}, [1, 1], method="ARROW")
     write_run(tmp_path / "b", {"A": [0, 8], "B": [0, 8]}, [1, 1], method="AR75")
