@@ -26,6 +26,7 @@ from rllib_arrow.reports.style import (
     method_colour,
     panels,
     seeds_label,
+    short_name,
     short_number,
 )
 from rllib_arrow.reports.tables import metric_blocks, metric_heading
@@ -45,7 +46,8 @@ def curves_figure(comparison: Comparison) -> Figure:
             for i, task in enumerate(tasks)
         ]
         _mark_cycles(ax, result.curves[0])
-        ax.set_title(f"{result.method} ({seeds_label(len(result.curves))})", loc="left")
+        seeds = seeds_label(len(result.curves))
+        ax.set_title(f"{short_name(result.method)} ({seeds})", loc="left")
         frames_axis(ax)
     for ax in axes.flat[len(comparison.methods) :]:
         ax.set_visible(False)
@@ -114,7 +116,13 @@ def _metric_bars(
     for x, method in enumerate(names):
         summary = comparison.methods[method].summary(metric)
         colour = method_colour(method, names)
-        ax.bar(x, np.nan_to_num(summary.median), color=colour, width=0.72, label=method)
+        ax.bar(
+            x,
+            np.nan_to_num(summary.median),
+            color=colour,
+            width=0.72,
+            label=short_name(method),
+        )
         if summary.seeds:
             errors = [[summary.median - summary.q25], [summary.q75 - summary.median]]
             ax.errorbar(x, summary.median, errors, color=INK, capsize=3, linewidth=1.1)
@@ -154,7 +162,7 @@ def progress_figure(comparison: Comparison) -> Figure:
     for method, result in comparison.methods.items():
         colour = method_colour(method, names)
         series = median_series(result.curves)
-        band(left, series, colour, method)
+        band(left, series, colour, short_name(method))
         frames = comparison.efficiency.summary(method).median
         if np.isfinite(frames):
             threshold = comparison.efficiency.threshold
@@ -168,7 +176,7 @@ def progress_figure(comparison: Comparison) -> Figure:
                 zorder=5,
             )
         worst = [worst_case_series(curve) for curve in result.curves]
-        band(right, median_series(result.curves, worst), colour, method)
+        band(right, median_series(result.curves, worst), colour, short_name(method))
     if np.isfinite(comparison.efficiency.threshold):
         left.axhline(
             comparison.efficiency.threshold,
@@ -189,10 +197,11 @@ def progress_figure(comparison: Comparison) -> Figure:
 def statistics_figure(comparison: Comparison) -> Figure:
     """Interquartile means and probabilities of improvement with 95 % intervals."""
     pairs, names = comparison.improvement, list(comparison.methods)
-    labels = [f"{x} > {y}" for x, y in pairs]
+    shown = [short_name(name) for name in names]
+    labels = [f"{short_name(x)} > {short_name(y)}" for x, y in pairs]
     # Room for the longest names, at about 0.08 inches a letter.
     left_room, right_room = (
-        0.3 + 0.08 * max(map(len, texts), default=0) for texts in (names, labels)
+        0.3 + 0.08 * max(map(len, texts), default=0) for texts in (shown, labels)
     )
     height = 0.34 * max(len(names), len(pairs), 2)
     figure, axes = panels(
@@ -202,7 +211,7 @@ def statistics_figure(comparison: Comparison) -> Figure:
     for y, (method, interval) in enumerate(comparison.iqm.items()):
         colour = method_colour(method, names)
         interval_bar(left, y, interval, colour)
-    left.set_yticks(range(len(names)), names)
+    left.set_yticks(range(len(names)), shown)
     left.set_title("Interquartile mean of final scores", loc="left")
     for y, ((x, _), interval) in enumerate(pairs.items()):
         interval_bar(right, y, interval, method_colour(x, names))
@@ -236,5 +245,5 @@ def single_task_figure(results: Sequence[SingleTaskResult]) -> Figure:
     for ax in axes.flat[len(results) :]:
         ax.set_visible(False)
     axes[0, 0].set_ylabel("Return")
-    legend_below(figure, handles.values(), list(handles))
+    legend_below(figure, handles.values(), [short_name(name) for name in handles])
     return figure

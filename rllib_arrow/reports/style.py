@@ -67,6 +67,11 @@ def draw(make: Callable[[], Figure]) -> bytes:
     return buffer.getvalue()
 
 
+def short_name(method: str) -> str:
+    """Leaves of `ARROW gamma=0.9` only the value: the title names what is varied."""
+    return " ".join(word.rpartition("=")[2] for word in method.split(" "))
+
+
 def method_colour(method: str, others: Sequence[str]) -> str:
     """The paper's methods have fixed colours; others take the ones that are left."""
     if method in _METHOD_COLOURS:

@@ -13,6 +13,7 @@ from rllib_arrow.envs.suites import reference_scores
 from rllib_arrow.metrics.continual import continual_metrics
 from rllib_arrow.reports import ReportError, forgetting_table
 from rllib_arrow.reports.analysis import analyse
+from rllib_arrow.reports.figures import curves_figure
 from rllib_arrow.reports.load import load_runs
 from rllib_arrow.reports.normalise import build_normaliser
 from tests.reports.runs import write_run
@@ -176,6 +177,8 @@ def test_sweeps_are_compared_apart_in_order_of_their_values(tmp_path):
     assert [m.split("=")[1] for m in epochs.methods] == ["1", "2"]
     assert [m.split("=")[1] for m in sizes.methods] == ["64", "128", "256"]
     assert sizes.name == "toy_default_replay_capacity_chunks"
+    titles = [ax.get_title(loc="left") for ax in curves_figure(sizes).axes]
+    assert titles[:2] == ["ARROW 64 (1 seed)", "ARROW 128 (1 seed)"]
     assert epochs.methods["ARROW epochs_per_task=2"].summary("F").median > 0
 
 
