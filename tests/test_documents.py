@@ -1,0 +1,74 @@
+"""What the documents tell users to type: every command and link must hold."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+from rllib_arrow import tuned_examples
+from rllib_arrow.cli import make_parser
+from rllib_arrow.experiment import read_experiment
+
+ROOT = Path(__file__).parents[1]
+DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+BLOCK = re.compile(r"^ *```(\w*)\n(.*?)^ *```", re.DOTALL | re.MULTILINE)
+
+
+def commands(path: Path) -> list[str]:
+    """All `rllib` commands of a document, loops over methods spelled out."""
+    found = []
+    for language, text in BLOCK.findall(path.read_text()):
+        if language not in ("", "sh", "bash"):
+            continue
+        for line in text.replace("\\\n", " ").splitlines():
+            command = re.search(r"(?<![\w$\"])rllib .*", line)
+            methods = ("arrow", "dv3", "tes_sac") if "${method}" in line else ("",)
+            for method in methods if command else ():
+                found.append(command[0].replace("${method}", method))
+    return found
+
+
+COMMANDS = [
+    pytest.param(c, id=f"{p.parent.name}/{p.name}:{c[:60]}")
+    for p in DOCUMENTS
+    for c in commands(p)
+]
+
+
+def test_commands_are_found():
+    assert len(COMMANDS) > 20
+    assert any("evaluate" in command.values[0] for command in COMMANDS)
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_command_of_the_documents_is_one_that_runs(command, monkeypatch):
+    assert not re.search(r"[<>]", command), "the shell would take this for a file"
+    words = shlex.split(command, comments=True)[1:]
+    args = make_parser().parse_args(words)
+    if words[0] == "train":
+        monkeypatch.chdir(ROOT)
+        file = tuned_examples.find(args.file)
+        read_experiment(file, args.set, args.stop, args.num_samples)
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda p: str(p.relative_to(ROOT)))
+def test_links_lead_somewhere(path):
+    for target in re.findall(r"\]\(([^)#\s]+)", path.read_text()):
+        if "://" not in target:
+            assert (path.parent / target).exists(), target
+
+
+def test_the_python_example_is_arrow_minatar():
+    blocks = BLOCK.findall(DOCUMENTS[0].read_text())
+    (text,) = (text for language, text in blocks if language == "python")
+    names: dict = {}
+    exec(text.split("algorithm =")[0], names)
+    config = names["config"]
+    config.validate()
+    example = read_experiment(ROOT / "tuned_examples" / "arrow_minatar.yaml").config
+    assert config.curriculum.items() <= example.pop("curriculum").items()
+    for key, value in example.items():
+        assert getattr(config, key) == value, key
