@@ -64,8 +64,14 @@ def test_trials_of_a_sweep_are_reported_by_what_it_varies(files):
         "ARROW epochs_per_task=2 gamma=0.8"
     )
     config.validate()
-    with pytest.raises(ValueError, match=r"label_settings \('gama'\) must name"):
-        config.continual(label_settings=["gama"]).validate()
+    config.training(model_size={"size": "micro", "gru_units": 256})
+    labelled = config.continual(label_settings=["model_size"])
+    assert labelled.reported_method == (
+        "ARROW model_size={'size':'micro','gru_units':256}"
+    )
+    for wrong in ("gama", "curriculum.epochs", "gamma.x"):
+        with pytest.raises(ValueError, match=rf"label_settings \(\['{wrong}'\]\) must"):
+            config.continual(label_settings=[wrong]).validate()
 
 
 def test_a_file_is_laid_over_the_one_it_extends(files):

@@ -153,15 +153,19 @@ class ContinualConfig(AlgorithmConfig):
         paths = [path.split(".") for path in self.label_settings]
         values = (reduce(getitem, path[1:], getattr(self, path[0])) for path in paths)
         told = (f"{p[-1]}={v}" for p, v in zip(paths, values, strict=True))
-        return " ".join([self.method, *told])
+        return " ".join([self.method, *("".join(value.split()) for value in told)])
 
     @override(AlgorithmConfig)
     def validate(self) -> None:
         super().validate()
         self.curriculum_object()
-        for path in self.label_settings:
-            if not hasattr(self, path.split(".")[0]):
-                raise ValueError(f"label_settings ({path!r}) must name settings.")
+        try:
+            self.reported_method  # noqa: B018
+        except (AttributeError, KeyError, TypeError) as error:
+            raise ValueError(
+                f"label_settings ({self.label_settings!r}) must be names of settings "
+                f"({error})."
+            ) from None
         for key in (
             "replay_capacity_chunks",
             "replay_chunk_length",
