@@ -1,0 +1,47 @@
+"""Files are written under a temporary name, then renamed: whole, or not at all."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, BinaryIO
+
+if TYPE_CHECKING:
+    from pyarrow import fs
+
+TEMPORARY = ".tmp"  # how the name of an unfinished file ends
+
+
+@contextmanager
+def replacing(path: str | os.PathLike) -> Iterator[BinaryIO]:
+    """Opens a file beside `path` that takes its place once it is safely on disk."""
+    path = Path(path)
+    aside = path.with_name(path.name + TEMPORARY)
+    try:
+        with open(aside, "wb") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(aside, path)
+    except OSError as error:
+        aside.unlink(missing_ok=True)
+        raise OSError(error.errno, error.strerror, str(path)) from error
+    except BaseException:
+        aside.unlink(missing_ok=True)
+        raise
+
+
+def write_aside(path: str | os.PathLike, content: str | bytes) -> None:
+    """Replaces a local file, whose directory exists."""
+    with replacing(path) as file:
+        file.write(content.encode() if isinstance(content, str) else content)
+
+
+def write_aside_in(store: fs.FileSystem, path: str, content: bytes) -> None:
+    """Replaces a file of a run's storage, which need not be a local disk."""
+    aside = path + TEMPORARY
+    with store.open_output_stream(aside) as stream:
+        stream.write(content)
+    store.move(aside, path)
