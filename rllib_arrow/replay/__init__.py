@@ -1,6 +1,6 @@
 """The augmented replay memory: splice, retain, compress, sample, save."""
 
-from rllib_arrow.replay.actor import BatchStream, ReplayActor, start_replay_actor
+from rllib_arrow.replay.actor import BatchStream, ReplayActor
 from rllib_arrow.replay.augmented import AugmentedReplay, Draw
 from rllib_arrow.replay.chunk import Chunk
 from rllib_arrow.replay.snapshot import SnapshotError
@@ -14,5 +14,4 @@ __all__ = [
     "ReplayActor",
     "SnapshotError",
     "Splicer",
-    "start_replay_actor",
 ]

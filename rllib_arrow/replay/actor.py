@@ -22,7 +22,7 @@ from rllib_arrow.replay.chunk import Chunk
 
 
 class ReplayActor:
-    """A thin shell around `AugmentedReplay`; see `start_replay_actor`.
+    """Gives out numbered minibatches of an `AugmentedReplay`; see `journal.py`.
 
     One call runs at a time. Reading a batch takes a few milliseconds, which is little
     beside an update, and learners ask ahead: more threads would only compete with them.
@@ -47,7 +47,7 @@ class ReplayActor:
         self._epoch = epoch
         self._shape: tuple[int, int, int] | None = None
         self._drawn = 0
-        self._waiting: dict[int, tuple[Draw, set[int]]] = {}
+        self._unfetched: dict[int, tuple[Draw, set[int]]] = {}
 
     def batch(
         self,
@@ -58,7 +58,7 @@ class ReplayActor:
         length: int,
         epoch: int | None = None,
     ) -> dict[str, np.ndarray]:
-        """Returns one learner's rows of minibatch number `index` since `begin`.
+        """Returns one learner's sequences of minibatch `index` since `begin`.
 
         Args:
             index: Any minibatch of which this shard has not been fetched yet.
@@ -71,9 +71,9 @@ class ReplayActor:
         self._check(epoch, shard, num_shards, batch_size, length)
         while self._drawn <= index:
             draw = self._replay.draw(batch_size, length)
-            self._waiting[self._drawn] = (draw, set(range(num_shards)))
+            self._unfetched[self._drawn] = (draw, set(range(num_shards)))
             self._drawn += 1
-        draw, missing = self._waiting.get(index, (None, ()))
+        draw, missing = self._unfetched.get(index, (None, ()))
         if shard not in missing:
             raise ValueError(
                 f"Shard {shard} of minibatch {index} has been fetched before; each is "
@@ -81,9 +81,9 @@ class ReplayActor:
             )
         missing.discard(shard)
         if not missing:
-            del self._waiting[index]
-        rows = batch_size // num_shards
-        return self._replay.gather(draw.rows(shard * rows, (shard + 1) * rows))
+            del self._unfetched[index]
+        share = batch_size // num_shards
+        return self._replay.gather(draw.part(shard * share, (shard + 1) * share))
 
     def stats(self) -> dict[str, Any]:
         """Returns `AugmentedReplay.stats()`."""
@@ -97,10 +97,6 @@ class ReplayActor:
         """Replaces the contents by a snapshot's; see `AugmentedReplay.restore`."""
         self._replay.restore(path)
         self.begin(self._epoch)
-
-    def ping(self) -> bool:
-        """Returns True, once the actor is there."""
-        return True
 
     def _check(
         self,
@@ -130,19 +126,6 @@ class ReplayActor:
                 f"call's {self._shape}; call begin before changing them."
             )
         self._shape = shape
-
-
-def start_replay_actor(**settings: Any) -> ActorHandle:
-    """Starts a `ReplayActor`; its owner ends it with `ray.kill`.
-
-    The actor takes no CPU and stays outside the placement group of a Tune trial,
-    whose bundles are counted for others.
-
-    Args:
-        **settings: Those of `AugmentedReplay`.
-    """
-    options = {"num_cpus": 0, "scheduling_strategy": "DEFAULT"}
-    return ray.remote(**options)(ReplayActor).remote(**settings)
 
 
 class BatchStream:

@@ -32,8 +32,8 @@ class Draw(NamedTuple):
     starts: np.ndarray  # int64 [B]
     length: int
 
-    def rows(self, start: int, stop: int) -> Draw:
-        """Returns the part of the minibatch from row `start` to before `stop`."""
+    def part(self, start: int, stop: int) -> Draw:
+        """Returns the sequences from number `start` to before `stop`."""
         return self._replace(
             records=self.records[start:stop], starts=self.starts[start:stop]
         )
@@ -149,19 +149,19 @@ class AugmentedReplay(ReplayBufferInterface):
         self._rng = derive_rng(self._settings["seed"], "replay", "draws", epoch)
 
     def gather(self, draw: Draw) -> dict[str, np.ndarray]:
-        """Reads the rows of a draw into batch-major arrays [B, T, ...]."""
+        """Returns the sequences of a draw as batch-major arrays [B, T, ...]."""
         codec = self._codec
         shape = (len(draw.records), draw.length)
         batch = {
             name: np.empty((*shape, *(codec.frame_shape if name == "obs" else ())), dt)
             for name, dt in DTYPES._asdict().items()
         }
-        for row, record in enumerate(draw.records):
-            start = int(draw.starts[row])
-            codec.read_frames(record.data, start, batch["obs"][row])
+        for sequence, record in enumerate(draw.records):
+            start = int(draw.starts[sequence])
+            codec.read_frames(record.data, start, batch["obs"][sequence])
             for name in Chunk._fields[1:]:
                 field = codec.field(record.data, name)
-                batch[name][row] = field[start : start + draw.length]
+                batch[name][sequence] = field[start : start + draw.length]
         return batch
 
     def sample(self, batch_size: int, length: int) -> dict[str, np.ndarray]:

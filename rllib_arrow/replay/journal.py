@@ -13,11 +13,12 @@ import base64
 import logging
 import os
 import shutil
+from math import prod
 from pathlib import Path
 from typing import Any
 
-import lz4.frame
 import numpy as np
+import pyarrow as pa
 import ray
 from ray.actor import ActorHandle
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
@@ -29,6 +30,8 @@ from rllib_arrow.replay.chunk import Chunk
 from rllib_arrow.replay.splicer import Splicer
 
 logger = logging.getLogger(__name__)
+
+_LZ4 = pa.Codec("lz4")
 
 
 class JournaledReplayActor(ReplayActor):
@@ -175,21 +178,24 @@ def start_journaled_replay(
 
 
 def _pack(arrays: dict[str, np.ndarray]) -> dict[str, Any]:
-    """Writes a few arrays as JSON can hold them, compressed."""
+    """Returns a few arrays as JSON can hold them, compressed."""
     return {
         name: {
             "dtype": array.dtype.str,
             "shape": list(array.shape),
-            "data": base64.b64encode(lz4.frame.compress(array.tobytes())).decode(),
+            "data": base64.b64encode(_LZ4.compress(array.tobytes())).decode(),
         }
         for name, array in arrays.items()
     }
 
 
 def _unpack(packed: dict[str, Any]) -> dict[str, np.ndarray]:
-    return {
-        name: np.frombuffer(
-            lz4.frame.decompress(base64.b64decode(one["data"])), one["dtype"]
-        ).reshape(one["shape"])
-        for name, one in packed.items()
-    }
+    """Returns the arrays that `_pack` was given, read-only."""
+    arrays = {}
+    for name, one in packed.items():
+        dtype = np.dtype(one["dtype"])
+        raw = _LZ4.decompress(
+            base64.b64decode(one["data"]), prod(one["shape"]) * dtype.itemsize
+        )
+        arrays[name] = np.frombuffer(raw, dtype).reshape(one["shape"])
+    return arrays

@@ -13,19 +13,21 @@ import os
 import re
 from collections import defaultdict
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from hashlib import blake2b
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
+from rllib_arrow.errors import UserError
+from rllib_arrow.files import TEMPORARY, replacing
 from rllib_arrow.replay.store import Record, digest_of
 
 MANIFEST = "manifest"
 _FORMAT = "rllib_arrow replay snapshot 1"
-_SEGMENT = re.compile(r"segment-(\d{6,})(\.tmp)?")
+_SEGMENT = re.compile(rf"segment-(\d{{6,}})({re.escape(TEMPORARY)})?")
 
 
-class SnapshotError(ValueError):
+class SnapshotError(UserError):
     """A file of a snapshot is missing, damaged, or belongs to something else."""
 
 
@@ -57,7 +59,7 @@ def save(path: str | os.PathLike, state: dict[str, Any]) -> None:
         ],
     }
     text = json.dumps(body, separators=(",", ":")).encode()
-    with _replacing(root / MANIFEST) as file:
+    with replacing(root / MANIFEST) as file:
         file.write(_header(text) + text)
     _remove_unused(root, sizes)
 
@@ -72,19 +74,19 @@ def load(path: str | os.PathLike) -> dict[str, Any]:
     """
     root = Path(path)
     body = _read_manifest(root)
-    rows = defaultdict(list)
+    contents = defaultdict(list)
     for serial, task, digest, size, name, offset in body["chunks"]:
-        rows[name].append((offset, size, digest, serial, task))
+        contents[name].append((offset, size, digest, serial, task))
     records = []
-    for name in sorted(rows):
-        records += _read_segment(root / name, body["segments"][name], rows[name])
+    for name in sorted(contents):
+        records += _read_segment(root / name, body["segments"][name], contents[name])
     return {
         "meta": body["meta"],
         "records": sorted(records, key=lambda record: record.serial),
     }
 
 
-def _read_segment(path: Path, size: int, rows: list[tuple]) -> Iterator[Record]:
+def _read_segment(path: Path, size: int, contents: list[tuple]) -> Iterator[Record]:
     try:
         with open(path, "rb") as file:
             found = os.fstat(file.fileno()).st_size
@@ -93,7 +95,7 @@ def _read_segment(path: Path, size: int, rows: list[tuple]) -> Iterator[Record]:
                     f"{path} has {found} bytes instead of {size}: the snapshot is "
                     "damaged; use another one."
                 )
-            for offset, length, digest, serial, task in sorted(rows):
+            for offset, length, digest, serial, task in sorted(contents):
                 file.seek(offset)
                 data = file.read(length)
                 if digest_of(data) != digest:
@@ -164,29 +166,13 @@ def _next_segment(root: Path) -> Path:
 
 def _write_segment(path: Path, records: list[Record]) -> dict[str, tuple[str, int]]:
     places, offset = {}, 0
-    with _replacing(path) as file:
+    with replacing(path) as file:
         for record in records:
             if record.digest not in places:
                 file.write(record.data)
                 places[record.digest] = (path.name, offset)
                 offset += len(record.data)
     return places
-
-
-@contextmanager
-def _replacing(path: Path) -> Iterator[BinaryIO]:
-    """Opens a file beside `path` that takes its place once it is safely on disk."""
-    aside = path.with_name(path.name + ".tmp")
-    try:
-        with open(aside, "wb") as file:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(aside, path)
-    except OSError as error:
-        with suppress(OSError):
-            aside.unlink()
-        raise OSError(error.errno, error.strerror, str(path)) from error
 
 
 def _remove_unused(root: Path, used: dict[str, int]) -> None:

@@ -52,32 +52,20 @@ class Splicer:
             an empty list otherwise.
         """
         rows = Chunk(obs, actions, rewards, is_first, is_terminated)
-        if self._waiting is None:
-            self._waiting = self._allocate(obs.shape[1:])
-        for name, field, row in zip(Chunk._fields, self._waiting, rows, strict=True):
-            place = field[:, self._fill]
-            if row.shape != place.shape:
-                raise ValueError(
-                    f"{name} has shape {row.shape}; this splicer takes {place.shape}."
-                )
-            np.copyto(place, row, casting="same_kind")
-        self._fill += 1
-        if self._fill < self.chunk_length:
-            return []
-        self._fill = 0
-        # The buffer is used again, so the chunks must not share its memory.
-        return [
-            Chunk(*(field[env].copy() for field in self._waiting))
-            for env in range(self.num_envs)
-        ]
+        return self._append(Chunk(*(field[:, None] for field in rows)))
 
     def push_streams(self, streams: list[Chunk]) -> Iterator[Chunk]:
-        """Takes one equally long stream of rows per environment, as long chunks."""
-        for row in range(len(streams[0].rewards)):
+        """Takes one equally long stream of rows per environment, as long chunks.
+
+        Yields the chunks they complete, as `push` would return them row by row.
+        """
+        done, rows = 0, len(streams[0].rewards)
+        while done < rows:
+            stop = min(rows, done + self.chunk_length - self._fill)
             fields = zip(*streams, strict=True)
-            yield from self.push(
-                *(np.stack([s[row] for s in field]) for field in fields)
-            )
+            parts = (np.stack([s[done:stop] for s in field]) for field in fields)
+            yield from self._append(Chunk(*parts))
+            done = stop
 
     def get_state(self) -> dict[str, np.ndarray]:
         """Returns the waiting rows, fields [num_envs, waiting, ...]; {} if none."""
@@ -98,8 +86,28 @@ class Splicer:
                 f"splicer has num_envs={self.num_envs} and can hold less than "
                 f"chunk_length={self.chunk_length} rows."
             )
-        for row in range(waiting):
-            self.push(*(state[name][:, row] for name in Chunk._fields))
+        self._append(Chunk(**state))
+
+    def _append(self, rows: Chunk) -> list[Chunk]:
+        """Takes rows [num_envs, t, ...] that fit; returns the chunks once full."""
+        if self._waiting is None:
+            self._waiting = self._allocate(rows.obs.shape[2:])
+        stop = self._fill + rows.obs.shape[1]
+        for name, field, part in zip(Chunk._fields, self._waiting, rows, strict=True):
+            place = field[:, self._fill : stop]
+            if part.shape != place.shape:
+                raise ValueError(
+                    f"{name} has shape {part.shape}; this splicer takes {place.shape}."
+                )
+            np.copyto(place, part, casting="same_kind")
+        self._fill = stop % self.chunk_length
+        if self._fill:
+            return []
+        # The buffer is used again, so the chunks must not share its memory.
+        return [
+            Chunk(*(field[env].copy() for field in self._waiting))
+            for env in range(self.num_envs)
+        ]
 
     def _allocate(self, frame_shape: tuple[int, ...]) -> Chunk:
         shape = (self.num_envs, self.chunk_length)

@@ -32,7 +32,7 @@ BLOCK_FRAMES = 16
 
 # LZ4's slower search finds far more in game frames than the quick one, and reading
 # costs the same. Higher levels gain a few percent more and take several times as long.
-# PyArrow writes the same bytes as the lz4 package, but reads without an extra copy.
+# PyArrow reads without the extra copy that the lz4 package makes.
 _LZ4 = pa.Codec("lz4_raw", compression_level=4)
 
 

@@ -3,15 +3,12 @@ import random
 import numpy as np
 import pytest
 import ray
-from ray.util.placement_group import placement_group, remove_placement_group
-from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
 
 from rllib_arrow.replay import (
     AugmentedReplay,
     BatchStream,
     ReplayActor,
     SnapshotError,
-    start_replay_actor,
 )
 from tests.replay.reference import assert_same_batch, make_chunk
 
@@ -107,7 +104,7 @@ def test_a_part_is_given_out_once_and_all_minibatches_are_alike():
 
 @pytest.fixture(scope="module")
 def shared_actor(cluster):
-    actor = start_replay_actor(**SETTINGS | {"seed": 1})
+    actor = ray.remote(num_cpus=0)(ReplayActor).remote(**SETTINGS | {"seed": 1})
     yield actor
     ray.kill(actor)
 
@@ -154,25 +151,3 @@ def test_a_snapshot_of_the_actor_is_one_of_the_replay(actor, tmp_path):
     assert_same_batch(found, local_batches(1)[0])
     with pytest.raises(SnapshotError, match="is not a replay snapshot"):
         ray.get(actor.load.remote(tmp_path))
-
-
-def test_it_starts_inside_a_full_placement_group_and_ends_when_killed(cluster):
-    """As in a Tune trial, whose bundles are all taken."""
-    group = placement_group([{"CPU": 1}])
-    ray.get(group.ready())
-
-    @ray.remote(num_cpus=1)
-    def trial():
-        actor = start_replay_actor(**SETTINGS)
-        assert ray.get(actor.ping.remote(), timeout=120)
-        ray.kill(actor)
-        with pytest.raises(ray.exceptions.RayActorError):
-            while True:  # a kill takes a moment
-                ray.get(actor.ping.remote(), timeout=60)
-        return True
-
-    strategy = PlacementGroupSchedulingStrategy(
-        group, placement_group_capture_child_tasks=True
-    )
-    assert ray.get(trial.options(scheduling_strategy=strategy).remote(), timeout=240)
-    remove_placement_group(group)

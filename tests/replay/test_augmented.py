@@ -128,7 +128,7 @@ def test_a_draw_can_be_gathered_in_parts_and_after_its_chunks_are_gone():
     whole = replay.gather(draw)
     for serial in range(1, 12):
         replay.add(make_chunk(serial, 8))
-    parts = [replay.gather(draw.rows(start, start + 2)) for start in (0, 2, 4)]
+    parts = [replay.gather(draw.part(start, start + 2)) for start in (0, 2, 4)]
     for name, array in whole.items():
         np.testing.assert_array_equal(
             array, np.concatenate([part[name] for part in parts])

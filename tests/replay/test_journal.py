@@ -4,11 +4,14 @@ import signal
 import numpy as np
 import pytest
 import ray
+from ray.util.placement_group import placement_group, remove_placement_group
+from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
 
 from rllib_arrow.replay import (
     AugmentedReplay,
     BatchStream,
     Splicer,
+    journal,
     snapshot,
     transfer,
 )
@@ -101,3 +104,42 @@ def test_a_snapshot_travels_between_nodes_in_pieces(actor, tmp_path, monkeypatch
     assert ray.get(actor.stats.remote())["chunks_added"] == before
     store(actor, 3)
     assert_gives(actor, epochs=4)
+
+
+def test_it_starts_inside_a_full_placement_group_and_ends_when_killed(
+    cluster, tmp_path
+):
+    """As in a Tune trial, whose bundles are all taken."""
+    group = placement_group([{"CPU": 1}])
+    ray.get(group.ready())
+
+    @ray.remote(num_cpus=1)
+    def trial():
+        actor = start_journaled_replay(SETTINGS, tmp_path)
+        assert ray.get(actor.pid.remote(), timeout=120)
+        ray.kill(actor)
+        with pytest.raises(ray.exceptions.RayActorError):
+            while True:  # a kill takes a moment
+                ray.get(actor.pid.remote(), timeout=60)
+        return True
+
+    strategy = PlacementGroupSchedulingStrategy(
+        group, placement_group_capture_child_tasks=True
+    )
+    assert ray.get(trial.options(scheduling_strategy=strategy).remote(), timeout=240)
+    remove_placement_group(group)
+
+
+# What the lz4 package wrote for the numbers 0 to 11, before PyArrow took its place.
+PACKED_BY_LZ4 = (
+    "BCJNGGhAYAAAAAAAAADnNQAAABMAAQATAQgAEwIIABMDCAATBAgAEwUIABMGCAATBwgAEwgI"
+    "ABMJCAATCggAgAsAAAAAAAAAAAAAAA=="
+)
+
+
+def test_left_over_rows_of_earlier_snapshots_are_read():
+    packed = {"dtype": "<i8", "shape": [3, 4], "data": PACKED_BY_LZ4}
+    found = journal._unpack({"actions": packed})["actions"]
+    np.testing.assert_array_equal(found, np.arange(12).reshape(3, 4))
+    again = journal._unpack(journal._pack({"actions": found}))["actions"]
+    np.testing.assert_array_equal(again, found)

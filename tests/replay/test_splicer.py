@@ -79,7 +79,7 @@ def test_later_rows_do_not_change_a_chunk_already_given_out():
 
 def test_rows_of_another_shape_are_refused():
     splicer = Splicer(2, 4)
-    with pytest.raises(ValueError, match=r"obs has shape \(1, 1, 1, 3\)"):
+    with pytest.raises(ValueError, match=r"obs has shape \(1, 1, 1, 1, 3\)"):
         push_rows(splicer, [next(stream(0, [1]))])
 
 
