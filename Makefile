@@ -6,9 +6,10 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 DEMO := demo/$(shell date +%Y%m%d-%H%M%S)
 
-# The first that runs, is of a supported version and can make environments.
-SUITABLE := import ensurepip, sys; sys.exit(not (3, 10) <= sys.version_info < (3, 13))
-CANDIDATES := python3.12 python3.11 python3.10 python3
+# The first that runs, is of a supported version and can make environments. Those that
+# Procgen (the coinrun suite) is published for come first.
+SUITABLE := import ensurepip, sys; sys.exit(not (3, 10) <= sys.version_info < (3, 15))
+CANDIDATES := python3.12 python3.11 python3.10 python3.13 python3.14 python3
 PYTHON ?= $(shell for p in $(CANDIDATES); do \
 	$$p -c '$(SUITABLE)' >/dev/null 2>&1 && echo $$p && break; done)
 
@@ -45,7 +46,7 @@ clean:  ## what can be made again; results stay
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(STAMP): setup.cfg constraints.txt
-	@test -n "$(PYTHON)" || { echo "No Python 3.10, 3.11 or 3.12 found:" \
+	@test -n "$(PYTHON)" || { echo "No Python 3.10 to 3.14 found:" \
 		"install one, or name it: make PYTHON=/path/to/python3.11" >&2; exit 1; }
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt \

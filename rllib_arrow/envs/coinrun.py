@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import io
+import platform
 import sys
+from types import ModuleType
 
 import numpy as np
 from gymnasium.spaces import Discrete
@@ -17,6 +19,7 @@ from rllib_arrow.envs.base import (
     native_seeds,
 )
 from rllib_arrow.envs.options import check_integer, check_known, require
+from rllib_arrow.errors import UserError
 
 # Each variant adds one change to those before it.
 VARIANTS: dict[str, dict[str, bool]] = {"coinrun": {}}
@@ -28,6 +31,26 @@ VARIANTS["nb_rt_ga_ma_ca"] = {**VARIANTS["nb_rt_ga_ma"], "center_agent": False}
 
 NO_OP = 4  # the action that presses no key
 TIME_LIMIT = 1000  # Procgen's own, in steps
+
+
+def import_procgen() -> ModuleType:
+    """Imports Procgen; the error says whether it can be installed here at all."""
+    python = sys.version_info[:2]
+    here = (sys.platform, platform.machine())
+    try:
+        # Procgen imports the old gym, which prints a notice about its age.
+        with contextlib.redirect_stderr(io.StringIO()):
+            name = "procgen-mirror" if python >= (3, 11) else "procgen"
+            return require("procgen", name, "coinrun")
+    except UserError as error:
+        # The same condition stands in setup.cfg.
+        if here == ("linux", "x86_64") and python < (3, 13):
+            raise
+        raise UserError(
+            "suite 'coinrun' needs Procgen, which is published for Linux on x86-64 "
+            f"with Python 3.10 to 3.12, not for {here[0]} on {here[1]} with Python "
+            f"{python[0]}.{python[1]}; use such a machine, or another suite"
+        ) from error
 
 
 class CoinRunTask(VectorTask):
@@ -52,11 +75,7 @@ class CoinRunTask(VectorTask):
         start_level: int = 0,
     ) -> None:
         check_known("distribution_mode", [distribution_mode], ["easy", "hard"])
-        # Procgen imports the old gym, which prints a notice about its age.
-        with contextlib.redirect_stderr(io.StringIO()):
-            mirror = sys.version_info >= (3, 11)
-            name = "procgen-mirror" if mirror else "procgen"
-            self._procgen = require("procgen", name, "coinrun")
+        self._procgen = import_procgen()
         self.num_envs = num_envs
         self._env = None
         self._settings = {

@@ -9,6 +9,8 @@ from collections.abc import Iterable
 from types import ModuleType
 from typing import Any
 
+from rllib_arrow.errors import UserError
+
 
 def unknown(kind: str, name: Any, choices: Iterable[str]) -> ValueError:
     """Returns the error for a name that does not exist, with the nearest that does."""
@@ -56,7 +58,7 @@ def require(module: str, distribution: str, suite: str) -> ModuleType:
     try:
         return importlib.import_module(module)
     except ImportError as error:
-        raise ImportError(
+        raise UserError(
             f"suite {suite!r} needs the package {distribution!r} ({error}); "
             f"run: pip install {distribution}"
         ) from error

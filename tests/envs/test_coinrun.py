@@ -2,10 +2,9 @@
 
 import numpy as np
 import pytest
-from procgen import ProcgenGym3Env
 
 from rllib_arrow.envs.base import native_seeds
-from rllib_arrow.envs.coinrun import VARIANTS, CoinRunTask
+from rllib_arrow.envs.coinrun import VARIANTS, CoinRunTask, import_procgen
 
 LEFT, NOTHING, RIGHT, JUMP_RIGHT = 1, 4, 7, 8
 
@@ -13,7 +12,7 @@ LEFT, NOTHING, RIGHT, JUMP_RIGHT = 1, 4, 7, 8
 def test_rows_equal_a_raw_gym3_environment_across_deaths_coins_and_time_outs():
     envs, steps, seed = 8, 1010, 2**33 + 5
     task = CoinRunTask("nb_rt", envs)
-    raw = ProcgenGym3Env(
+    raw = import_procgen().ProcgenGym3Env(
         num=envs,
         env_name="coinrun",
         rand_seed=native_seeds(seed, 1)[0],

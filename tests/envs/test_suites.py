@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
-from rllib_arrow.envs import options
+from rllib_arrow.envs import coinrun, options
 from rllib_arrow.envs.suites import SUITES, make_task, reference_scores, task_name
+from rllib_arrow.errors import UserError
 
 
 def test_suites_have_the_tasks_of_the_contract_in_default_order():
@@ -102,9 +103,34 @@ def test_a_missing_simulator_is_one_line_that_names_the_package(monkeypatch):
 
     monkeypatch.setattr(options.importlib, "import_module", refuse)
     for suite, package in [("atari", "ale-py"), ("minatar", "MinAtar")]:
-        with pytest.raises(ImportError, match=f"pip install {package}") as error:
+        with pytest.raises(UserError, match=f"pip install {package}") as error:
             make_task(suite, SUITES[suite].tasks[0], 1)
         assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("system", "machine", "python", "message"),
+    [
+        ("linux", "x86_64", (3, 12), "run: pip install procgen-mirror"),
+        ("linux", "x86_64", (3, 10), "run: pip install procgen$"),
+        ("linux", "x86_64", (3, 13), "not for linux on x86_64 with Python 3.13; use"),
+        ("linux", "aarch64", (3, 11), "not for linux on aarch64 with Python 3.11; use"),
+        ("darwin", "arm64", (3, 12), "not for darwin on arm64 with Python 3.12; use"),
+    ],
+)
+def test_coinrun_without_procgen_says_whether_it_can_be_installed(
+    monkeypatch, system, machine, python, message
+):
+    def refuse(module):
+        raise ModuleNotFoundError(f"No module named {module!r}")
+
+    monkeypatch.setattr(options.importlib, "import_module", refuse)
+    monkeypatch.setattr(coinrun.sys, "platform", system)
+    monkeypatch.setattr(coinrun.sys, "version_info", (*python, 1))
+    monkeypatch.setattr(coinrun.platform, "machine", lambda: machine)
+    with pytest.raises(UserError, match=message) as error:
+        make_task("coinrun", "nb", 1)
+    assert "\n" not in str(error.value)
 
 
 def test_paper_scores_are_converted_to_raw_points():
