@@ -19,7 +19,7 @@ from rllib_arrow.seeding import derive_rng
 
 SEED = 1
 ENVS = 16
-EPISODES_PER_ENV = {"atari": 2, "coinrun": 64, "minatar": 64}
+EPISODES_PER_ENV = {"atari": 2, "coinrun": 64, "minatar": 64, "minatar_variants": 64}
 
 
 def random_returns(task: VectorTask, episodes_per_env: int, seed: int) -> np.ndarray:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from typing import Any
+
 import numpy as np
 from gymnasium.spaces import Discrete
 
@@ -12,7 +15,19 @@ from rllib_arrow.envs.base import (
     image_space,
     native_seeds,
 )
-from rllib_arrow.envs.options import check_integer, check_probability, require
+from rllib_arrow.envs.options import (
+    check_boolean,
+    check_integer,
+    check_known,
+    check_probability,
+    require,
+)
+
+GAMES = ("breakout", "asterix", "space_invaders", "freeway", "seaquest")
+# What a game does unless told otherwise. A random player crosses Freeway's road once in
+# 27,000 steps; held for four, with no action that does nothing new, once in 940.
+HOLD = {"freeway": 4}  # elsewhere 1: held actions would ruin Breakout
+MINIMAL = {"freeway": True}  # elsewhere False
 
 # The games' 10x10 grid is stretched over the image: a cell is one or two pixels a side.
 CELLS = np.arange(16) * 10 // 16
@@ -41,11 +56,33 @@ def mixed_colours(palette: tuple[tuple[int, int, int], ...]) -> np.ndarray:
     return np.rint(is_set @ np.array(palette) / count).astype(np.uint8)
 
 
+def of_game(
+    game: str,
+    name: str,
+    given: Any,
+    default: Any,
+    check: Callable[[str, Any], Any],
+) -> Any:
+    """Returns an option's checked value for one game.
+
+    Options are one value for all games, a mapping from games to values that leaves the
+    others at their default, or None for the default.
+    """
+    if isinstance(given, Mapping):
+        check_known(f"game in {name}", given, GAMES)
+        values = {key: check(f"{name} of {key}", value) for key, value in given.items()}
+        return values.get(game, default)
+    return default if given is None else check(name, given)
+
+
 class MinAtarTask(VectorTask):
     """One game: 16x16 RGB, 6 actions, sticky actions, long episodes truncated.
 
-    The default `max_episode_steps` is just below Freeway's own time limit: its end
-    is then a truncation, which it is, rather than a terminal state.
+    An action is held for `hold` steps of the game, or until the episode ends; rewards
+    add up. With `minimal_actions` the six actions are the game's minimal set, counted
+    around. `max_episode_steps` counts steps of the game: its default is just below
+    Freeway's own time limit, whose end is then a truncation, which it is, rather than
+    a terminal state.
     """
 
     observation_space = image_space((16, 16, 3))
@@ -58,13 +95,23 @@ class MinAtarTask(VectorTask):
         *,
         sticky: float = 0.1,
         max_episode_steps: int = 2500,
+        hold: int | Mapping[str, int] | None = None,
+        minimal_actions: bool | Mapping[str, bool] | None = None,
     ) -> None:
         self._minatar = require("minatar", "MinAtar", "minatar")
         self.num_envs = num_envs
         self._game = game
         self._sticky = check_probability("sticky", sticky)
         self._limit = check_integer("max_episode_steps", max_episode_steps, 1)
+        self._hold = of_game(game, "hold", hold, HOLD.get(game, 1), _at_least_one)
+        minimal = MINIMAL.get(game, False)
+        if of_game(game, "minimal_actions", minimal_actions, minimal, check_boolean):
+            actions = self._minatar.Environment(game).minimal_action_set()
+        else:
+            actions = range(self.action_space.n)
+        self._actions = np.resize(np.array(actions), self.action_space.n)
         self._colours = mixed_colours(PALETTE)
+        self._rows, self._columns = CELLS[:, None], CELLS
 
     def reset(self, seed: int) -> Rows:
         self._games = []
@@ -73,7 +120,7 @@ class MinAtarTask(VectorTask):
             game.seed(game_seed)
             game.reset()
             self._games.append(game)
-        self._age = np.zeros(self.num_envs, np.int64)
+        self._age = [0] * self.num_envs  # in steps of the game
         rows = first_rows(self._draw())
         self._ended = rows.is_last
         return rows
@@ -82,17 +129,27 @@ class MinAtarTask(VectorTask):
         is_first = self._ended
         rewards = np.zeros(self.num_envs, np.float32)
         terminated = np.zeros(self.num_envs, bool)
-        steps = zip(self._games, actions.tolist(), is_first.tolist(), strict=True)
-        for index, (game, action, starts) in enumerate(steps):
+        steps = zip(self._actions[actions].tolist(), is_first.tolist(), strict=True)
+        for index, (action, starts) in enumerate(steps):
             if starts:
-                game.reset()
+                self._games[index].reset()
+                self._age[index] = 0
             else:
-                rewards[index], terminated[index] = game.act(action)
-        self._age += 1
-        self._age[is_first] = 0
-        truncated = (self._age >= self._limit) & ~terminated
+                rewards[index], terminated[index] = self._play(index, action)
+        truncated = (np.array(self._age) >= self._limit) & ~terminated
         self._ended = terminated | truncated
         return Rows(self._draw(), rewards, is_first, terminated, truncated)
+
+    def _play(self, index: int, action: int) -> tuple[float, bool]:
+        """Holds an action in one game; returns the reward and whether it is over."""
+        total = 0.0
+        for _ in range(min(self._hold, self._limit - self._age[index])):
+            reward, terminated = self._games[index].act(action)
+            self._age[index] += 1
+            total += reward
+            if terminated:
+                return total, True
+        return total, False
 
     def _draw(self) -> np.ndarray:
         """Draws all games at once."""
@@ -101,4 +158,8 @@ class MinAtarTask(VectorTask):
         codes = packed[..., 0].astype(np.intp)
         if packed.shape[-1] > 1:  # more than eight channels
             codes |= packed[..., 1].astype(np.intp) << 8
-        return self._colours[codes[:, CELLS[:, None], CELLS]]
+        return self._colours[codes[:, self._rows, self._columns]]
+
+
+def _at_least_one(name: str, value: Any) -> int:
+    return check_integer(name, value, 1)

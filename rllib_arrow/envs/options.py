@@ -37,6 +37,13 @@ def check_integer(name: str, value: Any, minimum: int) -> int:
     return value
 
 
+def check_boolean(name: str, value: Any) -> bool:
+    """Returns the value if it is true or false."""
+    if not isinstance(value, bool):
+        raise ValueError(f"{name} ({value!r}) must be true or false.")
+    return value
+
+
 def check_probability(name: str, value: Any) -> float:
     """Returns the value as a float if it is a number in [0, 1]."""
     number = isinstance(value, (int, float)) and not isinstance(value, bool)

@@ -14,6 +14,7 @@ from rllib_arrow.envs.base import VectorTask
 from rllib_arrow.envs.coinrun import VARIANTS, CoinRunTask
 from rllib_arrow.envs.gymnasium_task import GymnasiumTask, OwnTask
 from rllib_arrow.envs.minatar import MinAtarTask
+from rllib_arrow.envs.minatar_variants import MinAtarVariantTask
 from rllib_arrow.envs.options import check_integer, check_known, unknown
 from rllib_arrow.envs.references import PAPER, PAPER_SOURCES, RANDOM, Reference
 
@@ -113,6 +114,19 @@ SUITES: dict[str, Suite] = {
                 "space_invaders": "Space Invaders",
                 "freeway": "Freeway",
                 "seaquest": "Seaquest",
+            },
+        ),
+        _suite(
+            "minatar_variants",
+            MinAtarVariantTask,
+            evaluation_episodes=64,
+            labels={
+                "base": "Space Invaders",
+                "palette": "+palette",
+                "background": "+background",
+                "mirrored": "+mirrored",
+                "monochrome": "+monochrome",
+                "bullets": "+bullets",
             },
         ),
     )
