@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from rllib_arrow import tuned_examples
-from rllib_arrow.drafts import ExperimentError
+from rllib_arrow.errors import UserError
 
 USER_ERROR, FAILED, INTERRUPTED = 2, 1, 130
 
@@ -213,16 +213,16 @@ def evaluate(args: argparse.Namespace) -> int:
 
 def _check_checkpoint(path: Path) -> None:
     if not path.is_dir():
-        raise ExperimentError(f"{path}: no such checkpoint directory")
+        raise UserError(f"{path}: no such checkpoint directory")
     if not (path / "rllib_checkpoint.json").is_file():
         inside = sorted(path.glob("**/checkpoint_*/rllib_checkpoint.json"))
         hint = f", but {inside[-1].parent} is one" if inside else ""
-        raise ExperimentError(f"{path}: not an RLlib checkpoint{hint}")
+        raise UserError(f"{path}: not an RLlib checkpoint{hint}")
 
 
 def _check_writable(path: Path) -> None:
     if path.is_dir() or not path.resolve().parent.is_dir():
-        raise ExperimentError(f"--csv {path}: must be a file in an existing directory")
+        raise UserError(f"--csv {path}: must be a file in an existing directory")
 
 
 def report(args: argparse.Namespace) -> int:
@@ -232,7 +232,7 @@ def report(args: argparse.Namespace) -> int:
     baselines = [args.baselines] if args.baselines else []
     for path in [*args.runs, *baselines]:
         if not path.exists():
-            raise ExperimentError(f"{path}: no such run directory or CSV file")
+            raise UserError(f"{path}: no such run directory or CSV file")
     page = write_report(args.runs, args.out, baselines)
     print(forgetting_table(args.runs, baselines))
     print(f"Report: {page.resolve()}")

@@ -10,11 +10,9 @@ from typing import Any
 
 import yaml
 
-from rllib_arrow.settings import brief, is_space, spells_number
-
-
-class ExperimentError(ValueError):
-    """A mistake in a file or an option; the message is one line for the user."""
+from rllib_arrow.errors import UserError
+from rllib_arrow.experiments.values import is_space
+from rllib_arrow.settings import brief, spells_number
 
 
 @dataclass
@@ -45,9 +43,9 @@ def _construct_mapping(loader: _StrictLoader, node: yaml.MappingNode) -> dict:
     for key, _ in node.value:
         line, tag = key.start_mark.line + 1, key.tag.rpartition(":")[2]
         if tag not in ("str", "merge"):
-            raise ExperimentError(f"line {line}: key {key.value!r} must be a text")
+            raise UserError(f"line {line}: key {key.value!r} must be a text")
         if key.value in seen:
-            raise ExperimentError(f"line {line}: key {key.value!r} occurs twice")
+            raise UserError(f"line {line}: key {key.value!r} occurs twice")
         seen.add(key.value)
     loader.flatten_mapping(node)
     return yaml.SafeLoader.construct_mapping(loader, node, deep=True)
@@ -66,18 +64,18 @@ def parse_yaml(text: str, where: str) -> Any:
         mark = getattr(error, "problem_mark", None)
         line = f", line {mark.line + 1}" if mark else ""
         problem = getattr(error, "problem", None) or "unreadable characters"
-        raise ExperimentError(f"{where}{line}: not valid YAML: {problem}") from error
-    except ExperimentError as error:
-        raise ExperimentError(f"{where}, {error}") from error
+        raise UserError(f"{where}{line}: not valid YAML: {problem}") from error
+    except UserError as error:
+        raise UserError(f"{where}, {error}") from error
     except (ValueError, RecursionError) as error:
-        raise ExperimentError(f"{where}: not valid YAML: {error}") from error
+        raise UserError(f"{where}: not valid YAML: {error}") from error
 
 
 def read_draft(file: Path, below: tuple[Path, ...] = ()) -> Draft:
     """Returns the block in the file, laid over those that it extends."""
     if file.resolve() in below:
         chain = " -> ".join(path.name for path in (*below, file))
-        raise ExperimentError(f"{file}: extends itself: {chain}")
+        raise UserError(f"{file}: extends itself: {chain}")
     name, block = _read_block(file)
     draft = Draft(str(file), name, {})
     for base in _bases(file, block.pop("extends", [])):
@@ -93,17 +91,17 @@ def _read_block(file: Path) -> tuple[str, dict[str, Any]]:
     try:
         text = file.read_text(encoding="utf-8")
     except UnicodeDecodeError as error:
-        raise ExperimentError(f"{file}: not a text file in UTF-8") from error
+        raise UserError(f"{file}: not a text file in UTF-8") from error
     except OSError as error:
-        raise ExperimentError(f"{file}: cannot be read: {error.strerror}") from error
+        raise UserError(f"{file}: cannot be read: {error.strerror}") from error
     data = parse_yaml(text, str(file))
     if not isinstance(data, dict) or len(data) != 1:
         found = f"{len(data)} names" if isinstance(data, dict) else brief(data)
         form = "one experiment, name: {run: ..., config: ...}"
-        raise ExperimentError(f"{file}: must hold {form}, but holds {found}")
+        raise UserError(f"{file}: must hold {form}, but holds {found}")
     ((name, block),) = data.items()
     if not isinstance(block, dict):
-        raise ExperimentError(f"{file}: {name} = {brief(block)}: must be a mapping")
+        raise UserError(f"{file}: {name} = {brief(block)}: must be a mapping")
     return name, block
 
 
@@ -111,11 +109,11 @@ def _bases(file: Path, extends: Any) -> list[Path]:
     names = [extends] if isinstance(extends, str) else extends
     if not isinstance(names, list) or not all(isinstance(n, str) for n in names):
         problem = "must be a file name or a list of them"
-        raise ExperimentError(f"{file}: extends = {brief(extends)}: {problem}")
+        raise UserError(f"{file}: extends = {brief(extends)}: {problem}")
     bases = [file.parent / name for name in names]
     for base, name in zip(bases, names, strict=True):
         if not base.is_file():
-            raise ExperimentError(f"{file}: extends = {name!r}: no such file ({base})")
+            raise UserError(f"{file}: extends = {name!r}: no such file ({base})")
     return bases
 
 
@@ -148,7 +146,7 @@ def override(draft: Draft, text: str, option: str, blocks: Iterable[str]) -> Non
     path, equals, value = text.partition("=")
     names = path.strip().split(".")
     if not equals or not all(names):
-        raise ExperimentError(f"{option} {text!r}: must be KEY=VALUE, as in a.b=3")
+        raise UserError(f"{option} {text!r}: must be KEY=VALUE, as in a.b=3")
     if names[0] not in blocks:
         names.insert(0, "config")
     origin = f"{option} {text}"

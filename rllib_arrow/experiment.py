@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,17 +11,11 @@ from typing import Any
 
 from rllib_arrow import ALGORITHMS
 from rllib_arrow.algorithms.continual_config import PAPER_SEEDS
-from rllib_arrow.drafts import Draft, ExperimentError, override, read_draft
+from rllib_arrow.drafts import Draft, override, read_draft
+from rllib_arrow.errors import UserError
+from rllib_arrow.experiments.values import check_settings, examples, is_space, kinds_of
 from rllib_arrow.seeding import derive_seed
-from rllib_arrow.settings import (
-    SettingError,
-    check_settings,
-    examples,
-    is_space,
-    nearest,
-    settable,
-    to_number,
-)
+from rllib_arrow.settings import Setting, SettingError, brief, is_number, nearest
 
 ENVIRONMENTS = ("Continual",)
 STOP_KEYS = ("training_iteration", "time_total_s", "frames")
@@ -37,9 +32,10 @@ BLOCK: dict[str, Any] = {
     "config": {},
 }
 CHECKPOINTS = {
-    "checkpoint_frequency": 10,
-    "checkpoint_at_end": True,
-    "num_to_keep": 2,
+    "checkpoint_frequency": Setting(10, bounds=">= 0", types=(int,)),
+    "checkpoint_at_end": Setting(True, types=(bool,)),
+    # Of two checkpoints one is whole and known to Tune, whenever the run is killed.
+    "num_to_keep": Setting(2, bounds=">= 2", types=(int,)),
 }
 
 
@@ -84,8 +80,8 @@ def read_experiment(
     try:
         return _check(draft)
     except SettingError as error:
-        origin = draft.origin_of(error.key)
-        raise ExperimentError(f"{origin}: {error}") from error
+        told = f"{error.key} = {brief(error.value)}: {error.problem}"
+        raise UserError(f"{draft.origin_of(error.key)}: {told}") from error
 
 
 def _check(draft: Draft) -> Experiment:
@@ -124,25 +120,22 @@ def _check_stop(stop: dict[str, Any]) -> dict[str, float]:
         if key not in STOP_KEYS:
             problem = f"unknown criterion, {nearest(key, STOP_KEYS)}"
             raise SettingError(f"stop.{key}", value, problem)
-        number = to_number(value)
-        if number is None or number <= 0:
+        if not is_number(value) or value <= 0:
             raise SettingError(f"stop.{key}", value, "must be a number above 0")
-    return {key: to_number(value) for key, value in stop.items()}
+    return stop
 
 
 def _check_checkpoints(given: dict[str, Any]) -> dict[str, Any]:
-    checked = check_settings(given, CHECKPOINTS, "checkpoint_config")
-    # Of two checkpoints one is whole and known to Tune, whenever the run is killed.
-    for key, least in (("checkpoint_frequency", 0), ("num_to_keep", 2)):
-        if key in checked and (is_space(checked[key]) or checked[key] < least):
-            problem = f"must be a whole number of at least {least}"
-            raise SettingError(f"checkpoint_config.{key}", given[key], problem)
-    return {**CHECKPOINTS, **checked}
+    for key, value in given.items():
+        if is_space(value):
+            raise SettingError(f"checkpoint_config.{key}", value, "must be one value")
+    defaults = {key: one.default for key, one in CHECKPOINTS.items()}
+    return defaults | check_settings(given, CHECKPOINTS, "checkpoint_config")
 
 
 def _check_config(run: str, block: dict[str, Any]) -> dict[str, Any]:
     algorithm = ALGORITHMS[run]
-    config = check_settings(block["config"], settable(algorithm.get_default_config()))
+    config = check_settings(block["config"], kinds_of(algorithm.get_default_config()))
     if "seed" in config and block["num_samples"] > 1:
         problem = f"num_samples ({block['num_samples']}) brings its own seeds: drop one"
         raise SettingError("config.seed", config["seed"], problem)
@@ -152,39 +145,22 @@ def _check_config(run: str, block: dict[str, Any]) -> dict[str, Any]:
 
 
 def _check_together(algorithm: Any, plain: dict[str, Any]) -> None:
-    """Lets the algorithm itself judge the settings, and finds the one it dislikes."""
-    problem = _problem_with(algorithm, plain)
-    if not problem:
-        return
-    path, value = _culprit(algorithm, plain)
-    raise SettingError(path, value, problem)
-
-
-def _problem_with(algorithm: Any, plain: dict[str, Any]) -> str:
+    """Lets the algorithm itself judge the settings, and names the one it refuses."""
     if plain.get("num_gpus_per_learner") == "auto":
         plain = {**plain, "num_gpus_per_learner": 0}
     try:
         algorithm.get_default_config().update_from_dict(plain).validate()
     except (ValueError, TypeError, KeyError, AttributeError, AssertionError) as error:
-        return " ".join(str(error).split())
-    return ""
-
-
-def _culprit(algorithm: Any, plain: dict[str, Any]) -> tuple[str, Any]:
-    """Returns the setting without which the others would do, as path and value."""
-    for key, value in plain.items():
-        for name in value if isinstance(value, dict) else ():
-            inner = {k: v for k, v in value.items() if k != name}
-            if not _problem_with(algorithm, {**plain, key: inner}):
-                return f"config.{key}.{name}", value[name]
-        rest = {k: v for k, v in plain.items() if k != key}
-        if not _problem_with(algorithm, rest):
-            return f"config.{key}", value
-    # Nothing works without a curriculum, so leaving it out cannot clear it.
-    curriculum = plain.get("curriculum", {})
-    if _problem_with(algorithm, {"curriculum": curriculum}):
-        return "config.curriculum", curriculum
-    return "config", plain
+        if isinstance(error, SettingError) and error.key.split(".")[0] in plain:
+            raise SettingError(
+                f"config.{error.key}", error.value, error.problem
+            ) from None
+        # RLlib's own complaints, and ours about a default, name settings in their text.
+        problem = " ".join(str(error).split())
+        named = [key for key in plain if re.search(rf"\b{re.escape(key)}\b", problem)]
+        key = max(named, key=len, default="")
+        path, value = (f"config.{key}", plain[key]) if key else ("config", plain)
+        raise SettingError(path, value, problem) from error
 
 
 def sample_seeds(num_samples: int) -> list[int]:

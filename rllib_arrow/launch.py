@@ -18,10 +18,11 @@ from pyarrow import fs
 from ray import tune
 
 from rllib_arrow import ALGORITHMS
-from rllib_arrow.drafts import ExperimentError
+from rllib_arrow.errors import UserError
 from rllib_arrow.experiment import Experiment, sample_seeds
+from rllib_arrow.experiments.values import examples, is_space, spaces, to_tune
 from rllib_arrow.keeping import CheckpointKeeper, mend_lists, write_aside
-from rllib_arrow.settings import brief, examples, is_space, spaces, to_tune
+from rllib_arrow.settings import brief
 
 RECORD = "experiment.json"
 
@@ -61,7 +62,7 @@ def connect(debug: bool = False) -> None:
         ray.init(log_to_driver=debug, logging_level=level, **own)
     except (ConnectionError, RuntimeError, ValueError) as error:
         said = " ".join(str(error).split())
-        raise ExperimentError(f"RAY_ADDRESS={address}: no cluster: {said}") from error
+        raise UserError(f"RAY_ADDRESS={address}: no cluster: {said}") from error
     if not debug:
         # A failed trial's traceback stands in its error.txt; its reason is told.
         logging.getLogger("ray.tune").setLevel(logging.CRITICAL)
@@ -105,7 +106,7 @@ def check_resources(
             have = cluster.get(kind, 0)
             if need > have:
                 settings = _settings_behind(kind, plain, algorithm.get_default_config())
-                raise ExperimentError(
+                raise UserError(
                     f"{experiment.file}: {settings} needs {need:g} {kind}s, "
                     f"the cluster has {have:g}"
                 )
@@ -133,16 +134,16 @@ def check_location(location: str, resume: bool) -> None:
         said = (
             "holds a run already: continue it with --resume, or choose another --name"
         )
-        raise ExperimentError(f"{location}: {said}")
+        raise UserError(f"{location}: {said}")
     if resume and not exists:
-        raise ExperimentError(f"{location}: holds no run to resume; leave out --resume")
+        raise UserError(f"{location}: holds no run to resume; leave out --resume")
 
 
 def check_space(location: str, needed: int = 2**20) -> None:
     """Complains if the disk of a run is full."""
     if "://" not in location and shutil.disk_usage(location).free < needed:
         said = "No space left on device; make room and continue with --resume"
-        raise ExperimentError(f"{location}: {said}")
+        raise UserError(f"{location}: {said}")
 
 
 def param_space(experiment: Experiment, config: dict[str, Any]) -> dict[str, Any]:
@@ -191,7 +192,7 @@ def restore_tuner(experiment: Experiment, location: str) -> tune.Tuner:
     now, then = _record_of(experiment), _read_record(location)
     for key in {**then, **now}:
         if now.get(key) != then.get(key):
-            raise ExperimentError(
+            raise UserError(
                 f"{experiment.file}: {key} is {brief(now.get(key))}, but the run in "
                 f"{location} was started with {brief(then.get(key))}: resume it with "
                 "the same settings, or start another with --name"
@@ -234,4 +235,4 @@ def _read_record(location: str) -> dict[str, Any]:
             return json.loads(stream.read())
     except (FileNotFoundError, ValueError) as error:
         said = f"{location}/{RECORD}: missing or damaged, so the run cannot be resumed"
-        raise ExperimentError(said) from error
+        raise UserError(said) from error

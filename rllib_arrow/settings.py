@@ -1,29 +1,74 @@
-"""Settings of an algorithm as they are written in YAML: types and search spaces."""
+"""What a setting is: default, type, bounds and one sentence, declared in one place.
+
+A configuration class declares a setting as an annotated attribute:
+
+    horizon_H: int = setting(15, "Imagined steps in a dream.", ">= 1")
+
+From it come the default, what `training()` or `continual()` takes, the check in
+`validate()`, the type in YAML, the help text, and a line of docs/settings.md, which
+`python -m rllib_arrow.settings_page` writes.
+"""
 
 from __future__ import annotations
 
+import copy
 import difflib
-import enum
+import inspect
 import math
+import operator
 import re
-from collections.abc import Iterable, Mapping
-from typing import Any
+import sys
+import types
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal, Union, get_args, get_origin
 
-SPACES = ("grid_search", "choice", "uniform", "loguniform")
+from rllib_arrow.errors import UserError
 
-# Settings whose default does not show all the types they take.
-MAPPING_TOO = ("model_size",)
-NONE_TOO = ("evaluation_interval",)
-FRACTION_TOO = re.compile("num_[cg]pus")
-AUTO_TOO = ("num_gpus_per_learner",)
+RLLIB = "RLlib"  # sets some settings with methods of its own
+_METHODS = {
+    "training": "Sets how the agent learns.",
+    "continual": "Sets what is learnt in which order, and how much is remembered.",
+}
+_WORDS = {
+    bool: "true or false",
+    int: "a whole number",
+    float: "a number",
+    str: "a text",
+    dict: "a mapping",
+    list: "a list",
+}
+_PYTHON = {dict: Mapping, list: (list, tuple)}
+_COMPARE = {
+    ">": operator.gt,
+    ">=": operator.ge,
+    "<": operator.lt,
+    "<=": operator.le,
+}
 
 
-class SettingError(ValueError):
-    """A wrong setting; carries the key's path so that a caller can name the file."""
+class SettingError(UserError):
+    """A wrong setting; `key` is its path, such as `curriculum.tasks`."""
 
     def __init__(self, key: str, value: Any, problem: str):
-        super().__init__(f"{key} = {brief(value)}: {problem}")
-        self.key = key
+        super().__init__(key, value, problem)  # all of them, so that it can be pickled
+        self.key, self.value, self.problem = key, value, problem.rstrip(".")
+
+    def __str__(self) -> str:
+        colon = "" if self.problem.startswith("must") else ":"
+        return f"{self.key} ({brief(self.value)}){colon} {self.problem}."
+
+
+@contextmanager
+def naming(key: str, value: Any) -> Iterator[None]:
+    """Adds the setting's key to errors about its value."""
+    try:
+        yield
+    except UserError as error:
+        if isinstance(error, SettingError) and error.key.startswith(key):
+            raise
+        raise SettingError(key, value, str(error)) from error
 
 
 def brief(value: Any) -> str:
@@ -41,138 +86,8 @@ def nearest(name: Any, choices: Iterable[str]) -> str:
     return f"allowed are {', '.join(choices)}" if len(choices) < 20 else "no such name"
 
 
-def settable(default_config: Any) -> dict[str, Any]:
-    """Returns the settings of an `AlgorithmConfig` that data can express.
-
-    Left out are private and deprecated ones, and those that hold code.
-    """
-    from ray._common.deprecation import DEPRECATED_VALUE
-
-    def is_data(value: Any) -> bool:
-        code = isinstance(value, (type, enum.Enum)) or callable(value)
-        return not code and not (type(value) is int and value == DEPRECATED_VALUE)
-
-    # RLlib keeps a few settings, such as the batch size, behind properties.
-    values = {
-        key.removeprefix("_"): value
-        for key, value in vars(default_config).items()
-        if not key.startswith("_") or _is_property(default_config, key[1:])
-    }
-    del values["in_evaluation"]
-    return {key: value for key, value in values.items() if is_data(value)}
-
-
-def _is_property(config: Any, name: str) -> bool:
-    found = getattr(type(config), name, None)
-    return isinstance(found, property) and found.fset is not None
-
-
-def check_settings(
-    config: Mapping[str, Any], defaults: Mapping[str, Any], where: str = "config"
-) -> dict[str, Any]:
-    """Returns the settings with numbers in their type; raises for the first mistake."""
-    checked = {}
-    for key, value in config.items():
-        path = f"{where}.{key}"
-        if key not in defaults:
-            hint = nearest(key, defaults)
-            raise SettingError(path, value, f"unknown key, {hint}")
-        checked[key] = _check(path, key, value, defaults[key])
-    return checked
-
-
-def _check(path: str, key: str, value: Any, default: Any) -> Any:
-    if is_space(value):
-        kind, values = _check_space(path, value)
-        return {kind: [_check_plain(path, key, one, default) for one in values]}
-    if isinstance(value, dict):
-        value = _check_spaces_inside(path, value)
-    return _check_plain(path, key, value, default)
-
-
-def _check_spaces_inside(path: str, mapping: Mapping[str, Any]) -> dict[str, Any]:
-    checked = dict(mapping)
-    for key, value in mapping.items():
-        if is_space(value):
-            checked[key] = dict([_check_space(f"{path}.{key}", value)])
-        elif isinstance(value, dict):
-            checked[key] = _check_spaces_inside(f"{path}.{key}", value)
-    return checked
-
-
-def is_space(value: Any) -> bool:
-    """Returns whether the value is meant as a search space: `{choice: [1, 2]}`."""
-    return isinstance(value, dict) and any(kind in value for kind in SPACES)
-
-
-def _check_space(path: str, space: Mapping[str, Any]) -> tuple[str, list[Any]]:
-    if len(space) > 1:
-        raise SettingError(path, space, "a search space has no other keys beside it")
-    ((kind, values),) = space.items()
-    if not isinstance(values, list) or not values:
-        raise SettingError(path, space, f"{kind} needs a list of values")
-    if kind in ("grid_search", "choice"):
-        return kind, values
-    ends = [to_number(end) for end in values]
-    if len(ends) != 2 or None in ends or not ends[0] < ends[1]:
-        raise SettingError(path, space, f"{kind} needs two numbers, the lower first")
-    if kind == "loguniform" and ends[0] <= 0:
-        raise SettingError(path, space, "loguniform needs numbers above 0")
-    return kind, ends
-
-
-def _check_plain(path: str, key: str, value: Any, default: Any) -> Any:
-    if value is None and (default is None or key in NONE_TOO):
-        return None
-    if value == "auto" and key in AUTO_TOO:
-        return value
-    if isinstance(value, dict) and key in MAPPING_TOO:
-        return value
-    if default is None:
-        return _require(path, value, not spells_number(value), _AS_NUMBER)
-    if isinstance(default, bool):
-        return _require(path, value, isinstance(value, bool), "true or false")
-    if isinstance(default, (int, float)):
-        whole = isinstance(default, int) and not FRACTION_TOO.match(key)
-        return _number(path, value, whole)
-    if isinstance(default, str):
-        if default == "auto" and to_number(value) is not None:
-            return to_number(value)
-        return _require(path, value, isinstance(value, str), "a text")
-    if isinstance(default, dict):
-        return _require(path, value, isinstance(value, dict), "a mapping")
-    return _require(path, value, isinstance(value, list), "a list")
-
-
-_AS_NUMBER = "written with a point and a sign in the exponent: 1.0e-4"
-
-
-def _require(path: str, value: Any, holds: bool, expected: str) -> Any:
-    if not holds:
-        raise SettingError(path, value, f"must be {expected}")
-    return value
-
-
-def _number(path: str, value: Any, whole: bool) -> int | float:
-    number = to_number(value)
-    if number is None or (whole and number != int(number)):
-        expected = "a whole number" if whole else "a number"
-        expected += f", {_AS_NUMBER}" if spells_number(value) else ""
-        raise SettingError(path, value, f"must be {expected}")
-    return int(number) if whole else number
-
-
-def to_number(value: Any) -> int | float | None:
-    """Returns the value if it is a finite number, else None."""
-    if isinstance(value, bool):
-        return None
-    if isinstance(value, int) or (isinstance(value, float) and math.isfinite(value)):
-        return value
-    return None
-
-
 def spells_number(value: Any) -> bool:
-    """Whether the value is a text such as `1e-4`, which YAML does not take for one.
+    """Returns whether the value is a text such as `1e-4`, which YAML reads as a text.
 
     In a file that is an error: other readers of the same file would see a text. On
     the command line nobody writes texts of this form, and it is read as the number.
@@ -182,49 +97,216 @@ def spells_number(value: Any) -> bool:
     return re.fullmatch(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?", value) is not None
 
 
-def spaces(config: Mapping[str, Any]) -> list[tuple[str, ...]]:
-    """Returns the paths of all search spaces."""
-    found = []
-    for key, value in config.items():
-        if is_space(value):
-            found.append((key,))
-        elif isinstance(value, Mapping):
-            found += [(key, *path) for path in spaces(value)]
-    return found
+def is_number(value: Any) -> bool:
+    """Returns whether the value is a finite number, and not a bool."""
+    number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    return number and math.isfinite(value)
 
 
-def examples(config: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Returns plain settings in which every value of every search space occurs."""
-    return [_pick(config, i) for i in range(_widest(config))]
+@dataclass
+class Setting:
+    """One declared setting; a class attribute gives it its name and type."""
+
+    default: Any
+    sentence: str = ""
+    bounds: str = ""  # of a number: "> 0", ">= 1", "[0, 1]", "(0, 1)"
+    set_by: str = ""  # a method of the configuration, or RLLIB
+    owner: type | None = None  # the class that declares it
+    name: str = ""
+    type_text: str = ""
+    types: tuple[Any, ...] = ()
+    values: tuple[Any, ...] = ()  # allowed beside those of the types
+
+    def set_type(self, annotation: Any) -> None:
+        """Takes the types and single values apart: `int | Literal["auto"] | None`."""
+        union = get_origin(annotation) in (Union, types.UnionType)
+        for part in get_args(annotation) if union else (annotation,):
+            if part is types.NoneType:
+                self.values += (None,)
+            elif get_origin(part) is Literal:
+                self.values += get_args(part)
+            else:
+                self.types += (get_origin(part) or part,)
+
+    @classmethod
+    def like(cls, default: Any) -> Setting:
+        """Returns a setting of the default's type; of any type if that is None."""
+        setting = cls(default)
+        known = (type(default),) if type(default) in _WORDS else (list,)
+        setting.types = () if default is None else known
+        if default == "auto":
+            setting.types = (str, float)
+        return setting
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether a number must be a whole one."""
+        return int in self.types and float not in self.types
+
+    @property
+    def allowed(self) -> str:
+        """What it may be, in words."""
+        words = [_WORDS[kind] for kind in self.types]
+        if self.bounds:
+            sign = "" if self.bounds[0] in "<>" else "in "
+            words[-1] += f" {sign}{self.bounds}"
+        return " or ".join([*map(repr, self.values), *words])
+
+    def problem(self, value: Any) -> str:
+        """Returns what is wrong with the value, or an empty text."""
+        if self._fits(value) and not (spells_number(value) and str not in self.types):
+            return ""
+        remedy = "written with a point and a sign in the exponent: 1.0e-4"
+        words = [self.allowed, remedy] if spells_number(value) else [self.allowed]
+        return f"must be {', '.join(filter(None, words))}"
+
+    def _fits(self, value: Any) -> bool:
+        if any(type(value) is type(one) and value == one for one in self.values):
+            return True
+        if not self.types and not self.values:
+            return True
+        if is_number(value) and (int in self.types or float in self.types):
+            fraction = self.is_whole and not isinstance(value, int)
+            return not fraction and self._is_within_bounds(value)
+        plain = [kind for kind in self.types if kind not in (int, float)]
+        return any(isinstance(value, _PYTHON.get(kind, kind)) for kind in plain)
+
+    def _is_within_bounds(self, number: float) -> bool:
+        if not self.bounds:
+            return True
+        if self.bounds[0] in "<>":
+            sign, limit = self.bounds.split()
+            return _COMPARE[sign](number, float(limit))
+        low, high = map(float, self.bounds[1:-1].split(","))
+        return (low < number < high) or (
+            (self.bounds[0] == "[" and number == low)
+            or (self.bounds[-1] == "]" and number == high)
+        )
 
 
-def _widest(value: Any) -> int:
-    if is_space(value):
-        (values,) = value.values()
-        return len(values)
-    if isinstance(value, Mapping):
-        return max([_widest(inner) for inner in value.values()], default=1)
-    return 1
+def setting(default: Any, sentence: str, bounds: str = "", set_by: str = "") -> Any:
+    """Declares a setting of this package; `set_by` is the method that takes it."""
+    return Setting(default, sentence, bounds, set_by)
 
 
-def _pick(value: Any, i: int) -> Any:
-    if is_space(value):
-        (values,) = value.values()
-        return values[i % len(values)]
-    if isinstance(value, Mapping):
-        return {key: _pick(inner, i) for key, inner in value.items()}
-    return value
+def rllib_setting(default: Any, sentence: str, bounds: str = "") -> Any:
+    """Declares our default of a setting that RLlib has, and sets by its own method."""
+    return Setting(default, sentence, bounds, RLLIB)
 
 
-def to_tune(value: Any) -> Any:
-    """Returns the settings with search spaces as Ray Tune's own objects."""
-    from ray import tune
+class DeclaredSettings:
+    """Mixed into a configuration before RLlib's class: collects what it declares.
 
-    if is_space(value):
-        ((kind, values),) = value.items()
-        if kind in ("grid_search", "choice"):
-            return getattr(tune, kind)(values)
-        return getattr(tune, kind)(*values)
-    if isinstance(value, Mapping):
-        return {key: to_tune(inner) for key, inner in value.items()}
-    return value
+    The attributes that declare settings leave the class again, because RLlib has
+    properties among its settings; `declared_settings` has them by name, with those
+    of the parents.
+    """
+
+    declared_settings: ClassVar[dict[str, Setting]] = {}
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        own = {k: v for k, v in vars(cls).items() if isinstance(v, Setting)}
+        for name, declared in own.items():
+            text = cls.__annotations__[name]
+            declared.name, declared.owner = name, cls
+            declared.type_text = text if isinstance(text, str) else str(text)
+            declared.set_by = declared.set_by or "training"
+            module = vars(sys.modules[cls.__module__])
+            declared.set_type(eval(text, module) if isinstance(text, str) else text)
+            delattr(cls, name)
+        merged: dict[str, Setting] = {}
+        for parent in reversed(cls.__mro__[1:]):
+            merged.update(vars(parent).get("declared_settings", {}))
+        cls.declared_settings = {**merged, **own}
+        for method in _METHODS:
+            if method not in vars(cls):
+                setattr(cls, method, _method(cls, method))
+
+    def set_defaults(self) -> None:
+        """Gives every declared setting its default."""
+        for name, declared in self.declared_settings.items():
+            setattr(self, name, copy.deepcopy(declared.default))
+
+    def check_settings(self, *, rllib: bool = True) -> None:
+        """Raises for the first setting with a wrong value; RLlib's can be left out."""
+        for name, declared in self.declared_settings.items():
+            if declared.set_by != RLLIB or rllib:
+                value = getattr(self, name)
+                if problem := declared.problem(value):
+                    raise SettingError(name, value, problem)
+
+
+def _method(cls: type[DeclaredSettings], name: str) -> Callable[..., Any]:
+    """Returns the method that sets what the class declares, and passes on the rest."""
+
+    def method(self: Any, **given: Any) -> Any:
+        from ray.rllib.utils.from_config import NotProvided
+
+        taken = _names_taken(type(self), name)
+        for key in given:
+            if key not in taken:
+                raise TypeError(f"{name}() has no setting {key!r}: {hint(key, taken)}")
+        own = {key: given.pop(key) for key in own_names if key in given}
+        if passes_on := getattr(super(cls, self), name, None):
+            passes_on(**given)
+        for key, value in own.items():
+            if value is not NotProvided:
+                setattr(self, key, value)
+        return self
+
+    def hint(key: str, taken: set[str]) -> str:
+        other = cls.declared_settings.get(key)
+        return f"{other.set_by}() sets it" if other else nearest(key, taken)
+
+    listed = [one for one in cls.declared_settings.values() if one.set_by == name]
+    own_names = [one.name for one in listed if one.owner is cls]
+    method.__name__, method.__module__ = name, cls.__module__
+    method.__qualname__ = f"{cls.__qualname__}.{name}"
+    method.__doc__ = _help(cls, name)
+    method.__signature__ = inspect.Signature(
+        [
+            inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD),
+            *(
+                inspect.Parameter(
+                    one.name,
+                    inspect.Parameter.KEYWORD_ONLY,
+                    default=one.default,
+                    annotation=one.type_text,
+                )
+                for one in listed
+            ),
+            inspect.Parameter("rllib", inspect.Parameter.VAR_KEYWORD),
+        ],
+        return_annotation=cls.__name__,
+    )
+    return method
+
+
+def _names_taken(cls: type, method: str) -> set[str]:
+    found = (vars(parent).get(method) for parent in cls.__mro__)
+    signatures = (inspect.signature(one).parameters for one in found if one)
+    return {
+        name
+        for parameters in signatures
+        for name, parameter in parameters.items()
+        if parameter.kind is inspect.Parameter.KEYWORD_ONLY
+    }
+
+
+def _help(cls: type[DeclaredSettings], method: str) -> str:
+    """Returns a docstring; that of `training` lists every setting of the class."""
+    heads = {method: ""}
+    if method == "training":
+        heads["continual"] = "Set with `continual()`:"
+        heads[RLLIB] = "RLlib's own settings, with a default of this package:"
+    lines = [_METHODS[method], ""]
+    for set_by, head in heads.items():
+        ours = [s for s in cls.declared_settings.values() if s.set_by == set_by]
+        lines += [head, ""] if head and ours else []
+        lines += [
+            f"    {one.name} ({one.type_text}, default {one.default!r}): {one.sentence}"
+            for one in ours
+        ]
+        lines += [""] if ours else []
+    return "\n".join(lines)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import sysconfig
 from pathlib import Path
 
-from rllib_arrow.drafts import ExperimentError, read_draft
+from rllib_arrow.drafts import read_draft
+from rllib_arrow.errors import UserError
 from rllib_arrow.settings import nearest
 
 METHODS = ("arrow", "dv3", "tes_sac")
@@ -28,7 +29,7 @@ def directory() -> Path:
     for place in (checkout, *installed):
         if place.is_dir():
             return place
-    raise ExperimentError(f"{checkout}: the tuned examples are not installed")
+    raise UserError(f"{checkout}: the tuned examples are not installed")
 
 
 def names() -> list[str]:
@@ -44,9 +45,9 @@ def find(file: str) -> Path:
     if name in names() and file in (name, f"{name}.yaml"):
         return directory() / f"{name}.yaml"
     if Path(file).is_dir():
-        raise ExperimentError(f"{file}: is a directory, not a YAML file")
+        raise UserError(f"{file}: is a directory, not a YAML file")
     hint = nearest(name, names())
-    raise ExperimentError(f"{file}: no such file or example, {hint}")
+    raise UserError(f"{file}: no such file or example, {hint}")
 
 
 def grouped() -> dict[str, dict[str, str]]:

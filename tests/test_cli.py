@@ -122,7 +122,7 @@ BAD_FILES = {
     ),
     "keep no checkpoint": (
         "mine: {run: ARROW, checkpoint_config: {num_to_keep: 1}}\n",
-        ["checkpoint_config.num_to_keep", "1", "at least 2"],
+        ["checkpoint_config.num_to_keep", "1", "whole number >= 2"],
     ),
     "no samples": ("mine: {run: ARROW, num_samples: 0}\n", ["num_samples", "0"]),
     "seed and samples": (

@@ -10,9 +10,10 @@ import pytest
 from ray.tune.search.variant_generator import generate_variants
 
 from rllib_arrow import ARROWConfig, launch
-from rllib_arrow.drafts import ExperimentError
+from rllib_arrow.errors import UserError
 from rllib_arrow.experiment import read_experiment, sample_seeds
-from rllib_arrow.settings import examples, to_number, to_tune
+from rllib_arrow.experiments.values import examples, to_tune
+from rllib_arrow.settings import is_number
 
 BASE = """
 base:
@@ -134,19 +135,19 @@ def test_numbers_without_a_point_are_numbers_on_the_command_line(files):
 @pytest.mark.parametrize(
     ("written", "meant"),
     [
-        (1e-4, 1e-4),
-        ("1e-4", None),
-        (7, 7),
-        (True, None),
-        ("fast", None),
-        ("1.2.3", None),
-        ("e5", None),
-        (float("nan"), None),
-        (None, None),
+        (1e-4, True),
+        ("1e-4", False),
+        (7, True),
+        (True, False),
+        ("fast", False),
+        ("1.2.3", False),
+        ("e5", False),
+        (float("nan"), False),
+        (None, False),
     ],
 )
 def test_only_finite_numbers_count_as_numbers(written, meant):
-    assert to_number(written) == meant
+    assert is_number(written) is meant
 
 
 @pytest.mark.parametrize("key", ["actor_lr", "replay_max_bytes"])
@@ -155,7 +156,7 @@ def test_a_number_that_yaml_reads_as_a_text_is_refused_with_the_remedy(key, tmp_
         "a:\n  run: DV3\n  config:\n    curriculum: {suite: minatar, "
         f"epochs_per_task: 2}}\n    {key}: 1e-4\n"
     )
-    with pytest.raises(ExperimentError, match=rf"{key}.*'1e-4'.*1\.0e-4"):
+    with pytest.raises(UserError, match=rf"{key}.*'1e-4'.*1\.0e-4"):
         read_experiment(tmp_path / "a.yaml")
 
 
@@ -220,14 +221,14 @@ def test_a_choice_of_the_user_about_gpus_stands(files):
 def test_a_request_is_refused_only_if_the_cluster_is_too_small(files):
     experiment = read_experiment(files / "base.yaml", ["num_env_runners=3"])
     launch.check_resources(experiment, experiment.config, {"CPU": 4})
-    with pytest.raises(ExperimentError, match="num_env_runners=3 needs 4 CPUs"):
+    with pytest.raises(UserError, match="num_env_runners=3 needs 4 CPUs"):
         launch.check_resources(experiment, experiment.config, {"CPU": 3})
 
 
 def test_a_search_space_is_refused_for_its_largest_value(files):
     settings = ["num_env_runners={grid_search: [0, 5]}"]
     experiment = read_experiment(files / "base.yaml", settings)
-    with pytest.raises(ExperimentError, match="num_env_runners=5 needs 6 CPUs"):
+    with pytest.raises(UserError, match="num_env_runners=5 needs 6 CPUs"):
         launch.check_resources(experiment, experiment.config, CLUSTER)
 
 
@@ -242,7 +243,7 @@ def test_resume_refuses_other_settings_and_shows_both(files, tmp_path):
     launch._write_record(location, read_experiment(files / "base.yaml"))
     assert json.loads((tmp_path / "run" / "experiment.json").read_text())
     changed = read_experiment(files / "base.yaml", ["gamma=0.5"])
-    with pytest.raises(ExperimentError, match=r"config\.gamma is 0\.5.*with 0\.9"):
+    with pytest.raises(UserError, match=r"config\.gamma is 0\.5.*with 0\.9"):
         launch.restore_tuner(changed, location)
 
 

@@ -16,7 +16,7 @@ import pytest
 from benchmarks.report import write_run
 from rllib_arrow.algorithms.seal import CheckpointError, seal
 from rllib_arrow.cli import main
-from rllib_arrow.drafts import ExperimentError
+from rllib_arrow.errors import UserError
 from rllib_arrow.evaluation.checkpoint import load_for_evaluation
 from rllib_arrow.experiment import read_experiment
 from rllib_arrow.replay import AugmentedReplay, Chunk, SnapshotError
@@ -73,7 +73,7 @@ def test_mutated_tuned_examples_are_read_or_refused_in_one_line(tmp_path):
         file.write_bytes(mutate(EXPERIMENT, rng))
         try:
             read_experiment(file)
-        except ExperimentError as error:
+        except UserError as error:
             refused += 1
             assert "\n" not in str(error) and "mutated.yaml" in str(error)
     assert refused > 300
@@ -88,7 +88,7 @@ def test_mutated_settings_on_the_command_line_are_taken_or_refused(tmp_path):
         text = mutate(rng.choice(good), rng).decode("utf-8", "replace")
         try:
             read_experiment(file, [text])
-        except ExperimentError as error:
+        except UserError as error:
             refused += 1
             # What was typed may hold a line break; the command prints it as one line.
             assert str(error).startswith("--set")

@@ -12,7 +12,7 @@ import pytest
 from rllib_arrow import ALGORITHMS, Curriculum, tuned_examples
 from rllib_arrow.cli import main
 from rllib_arrow.experiment import read_experiment
-from rllib_arrow.settings import examples
+from rllib_arrow.experiments.values import examples
 
 METHODS = {"arrow": "ARROW", "dv3": "DV3", "tes_sac": "TES-SAC"}
 PAPER_SUITES = ("atari", "coinrun")

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import reduce
+from functools import partial, reduce
 from operator import getitem
 from typing import Any, NamedTuple
 
 from ray.rllib.algorithms.algorithm_config import AlgorithmConfig
 from ray.rllib.utils.annotations import override
-from ray.rllib.utils.from_config import NotProvided
 
 from rllib_arrow.curriculum.callback import TaskScheduler
 from rllib_arrow.curriculum.schedule import Curriculum
+from rllib_arrow.settings import (
+    DeclaredSettings,
+    SettingError,
+    rllib_setting,
+    setting,
+)
 
 # The seeds of the paper's five runs, in its order.
 PAPER_SEEDS = (123456789, 1337, 31337, 42, 987654321)
@@ -26,7 +30,10 @@ class Minibatches(NamedTuple):
     length: int
 
 
-class ContinualConfig(AlgorithmConfig):
+_setting = partial(setting, set_by="continual")
+
+
+class ContinualConfig(DeclaredSettings, AlgorithmConfig):
     """An `AlgorithmConfig` with a curriculum and a spliced replay memory.
 
     Mixed in before the configuration of the algorithm it extends. One training
@@ -34,28 +41,62 @@ class ContinualConfig(AlgorithmConfig):
     then the epoch's updates.
     """
 
+    curriculum: dict[str, Any] = _setting(
+        {}, "What is learnt: `{suite, tasks, order, epochs_per_task, cycles}`."
+    )
+    env_options: dict[str, Any] = _setting(
+        {}, "Options of the suite, such as `repeat_action_probability`."
+    )
+    label_settings: list[str] = _setting(
+        [],
+        "Settings that set this run apart from others of its method in a report, such "
+        "as `entropy_scale`; a sweep names those it varies.",
+    )
+    replay_capacity_chunks: int = _setting(
+        1024, "Chunks kept in all, over both buffers.", ">= 1"
+    )
+    replay_chunk_length: int = _setting(512, "Steps in a chunk.", ">= 1")
+    replay_prefetch: int = _setting(4, "Minibatches asked for ahead of need.", ">= 1")
+    replay_max_bytes: int | None = _setting(
+        None, "Refuse to store more bytes than this; None for no limit.", ">= 1"
+    )
+    custom_resources_for_replay: dict[str, float] = _setting(
+        {},
+        "Ray's custom resources that the replay actor asks for, to place it on a "
+        "certain node.",
+    )
+    num_envs_per_evaluation: int = _setting(
+        16, "Environments side by side in an evaluation.", ">= 1"
+    )
+    pictures_interval: int = _setting(
+        0,
+        "Write reconstructions and dreams every so many epochs; 0 for never.",
+        ">= 0",
+    )
+
+    seed: int = rllib_setting(
+        PAPER_SEEDS[0], "All randomness of the run is derived from it.", ">= 0"
+    )
+    num_envs_per_env_runner: int = rllib_setting(
+        4, "Environments side by side in an env runner.", ">= 1"
+    )
+    rollout_fragment_length: int = rllib_setting(
+        4096, "Steps that each environment takes in an epoch.", ">= 1"
+    )
+    evaluation_interval: int | None = rllib_setting(
+        10, "Evaluate every so many epochs; None or 0 for never.", ">= 0"
+    )
+    evaluation_duration: int = rllib_setting(
+        16, "Episodes of each task in an evaluation.", ">= 1"
+    )
+    sample_timeout_s: float | None = rllib_setting(
+        3600.0, "Seconds to wait for an env runner before it counts as lost.", ">= 0"
+    )
+
     def __init__(self, algo_class: type | None = None):
         super().__init__(algo_class=algo_class)
-        self.curriculum: dict[str, Any] = {}
-        self.env_options: dict[str, Any] = {}
-        self.label_settings: list[str] = []
-        self.replay_capacity_chunks = 1024
-        self.replay_chunk_length = 512
-        self.replay_prefetch = 4
-        self.replay_max_bytes: int | None = None
-        self.custom_resources_for_replay: dict[str, float] = {}
-        self.num_envs_per_evaluation = 16
-        self.pictures_interval = 0
-
-        # RLlib's own settings, at the paper's values.
+        self.set_defaults()
         self.env = "Continual"
-        self.seed = PAPER_SEEDS[0]
-        self.num_env_runners = 0
-        self.num_envs_per_env_runner = 4
-        self.rollout_fragment_length = 4096
-        self.evaluation_interval = 10
-        self.evaluation_duration = 16
-        self.evaluation_duration_unit = "episodes"
         self.callbacks_class = TaskScheduler
         # An epoch is one training step, however long or short it takes.
         self.min_time_s_per_iteration = None
@@ -63,51 +104,9 @@ class ContinualConfig(AlgorithmConfig):
         self.min_train_timesteps_per_iteration = 0
         # Runners get all they need with each call; there are no connectors to merge.
         self._dont_auto_sync_env_runner_states = True
-        self.sample_timeout_s = 3600.0
-        self.restart_failed_env_runners = True
         from rllib_arrow.algorithms.env_runner import ContinualEnvRunner
 
         self.env_runner_cls = ContinualEnvRunner
-
-    def _set_given(self, **given: Any) -> None:
-        for key, value in given.items():
-            if value is not NotProvided:
-                setattr(self, key, value)
-
-    def continual(
-        self,
-        *,
-        curriculum: dict[str, Any] = NotProvided,
-        env_options: dict[str, Any] = NotProvided,
-        label_settings: list[str] = NotProvided,
-        replay_capacity_chunks: int = NotProvided,
-        replay_chunk_length: int = NotProvided,
-        replay_prefetch: int = NotProvided,
-        replay_max_bytes: int | None = NotProvided,
-        custom_resources_for_replay: dict[str, float] = NotProvided,
-        num_envs_per_evaluation: int = NotProvided,
-        pictures_interval: int = NotProvided,
-    ) -> ContinualConfig:
-        """Sets what the agent learns in which order, and how much it may remember.
-
-        Args:
-            curriculum: `{suite, tasks, order, epochs_per_task, cycles}`.
-            env_options: Options of the suite, such as `repeat_action_probability`.
-            label_settings: Settings that set this run apart from others of its method
-                in a report, such as `entropy_scale`; a sweep names those it varies.
-            replay_capacity_chunks: Chunks kept in all, over both buffers.
-            replay_chunk_length: Steps in a chunk.
-            replay_prefetch: Minibatches asked for ahead of need.
-            replay_max_bytes: Refuse to store more than this; None for no limit.
-            custom_resources_for_replay: Ray's custom resources that the replay actor
-                asks for, to place it on a certain node.
-            num_envs_per_evaluation: Environments side by side in an evaluation.
-            pictures_interval: Write reconstructions and dreams every so many epochs;
-                0 for never.
-        """
-        given = {k: v for k, v in locals().items() if k not in ("self", "__class__")}
-        self._set_given(**given)
-        return self
 
     def epsilon_at(self, epoch: int) -> float:
         """Returns the probability of a uniformly random action while collecting."""
@@ -157,49 +156,16 @@ class ContinualConfig(AlgorithmConfig):
 
     @override(AlgorithmConfig)
     def validate(self) -> None:
+        # In an evaluation RLlib changes settings of its own as it likes.
+        self.check_settings(rllib=not self.in_evaluation)
         super().validate()
         self.curriculum_object()
         try:
             self.reported_method  # noqa: B018
         except (AttributeError, KeyError, TypeError) as error:
-            raise ValueError(
-                f"label_settings ({self.label_settings!r}) must be names of settings "
-                f"({error})."
-            ) from None
-        for key in (
-            "replay_capacity_chunks",
-            "replay_chunk_length",
-            "replay_prefetch",
-            "num_envs_per_env_runner",
-            "num_envs_per_evaluation",
-        ):
-            require(self, key, lambda v: isinstance(v, int) and v > 0, "an int > 0")
-        require(self, "seed", lambda v: isinstance(v, int) and v >= 0, "an int >= 0")
-        size, learners = self.minibatches().batch_size, max(1, self.num_learners)
-        if size % learners:
-            raise ValueError(
-                f"A minibatch of {size} sequences cannot be shared by num_learners="
-                f"{learners}; choose a batch size that divides by it."
-            )
-        if not self.in_evaluation:
-            require(
-                self,
-                "rollout_fragment_length",
-                lambda v: isinstance(v, int) and v > 0,
-                "an int > 0",
-            )
-            require(
-                self,
-                "evaluation_duration",
-                lambda v: isinstance(v, int) and v > 0,
-                "a number of episodes > 0",
-            )
-
-
-def require(
-    config: AlgorithmConfig, key: str, holds: Callable[[Any], bool], allowed: str
-) -> None:
-    """Raises a one-line error that names the setting, its value and what is allowed."""
-    value = getattr(config, key)
-    if isinstance(value, bool) or not holds(value):
-        raise ValueError(f"{key} ({value!r}) must be {allowed}.")
+            problem = f"must be names of settings ({error})"
+            raise SettingError("label_settings", self.label_settings, problem) from None
+        size, learners = self.minibatches().batch_size, self.num_learners
+        if size % max(1, learners):
+            problem = f"must divide the {size} sequences of a minibatch evenly"
+            raise SettingError("num_learners", learners, problem)

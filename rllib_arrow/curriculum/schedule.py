@@ -10,6 +10,8 @@ from typing import Any, NamedTuple
 
 from rllib_arrow.envs.options import check_integer, check_known
 from rllib_arrow.envs.suites import CUSTOM, get_suite, task_name
+from rllib_arrow.errors import UserError
+from rllib_arrow.settings import SettingError, naming
 
 ORDERS = ("default", "reversed")
 _NUMBER_WORDS = ("two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
@@ -43,46 +45,47 @@ class Curriculum:
 
     def __post_init__(self) -> None:
         if not self.tasks:
-            raise ValueError("tasks ([]) must name at least one task.")
-        names = [task_name(self.suite, task) for task in self.tasks]
-        for name in names:
-            if names.count(name) > 1:
-                raise ValueError(f"task {name!r} occurs twice; use cycles to repeat.")
-        check_known("order", [self.order], ORDERS)
-        check_integer("cycles", self.cycles, 1)
-        if isinstance(self.epochs_per_task, int):
-            check_integer("epochs_per_task", self.epochs_per_task, 1)
-            return
-        for epochs in self.epochs_per_task:
-            check_integer("epochs_per_task", epochs, 1)
-        if len(self.epochs_per_task) != len(self.tasks):
-            raise ValueError(
-                f"epochs_per_task ({list(self.epochs_per_task)}) must be one integer, "
-                f"or one for each of the {len(self.tasks)} tasks."
-            )
+            raise SettingError("curriculum.tasks", [], "must name at least one task")
+        with naming("curriculum.tasks", list(self.tasks)):
+            names = [task_name(self.suite, task) for task in self.tasks]
+            for name in names:
+                if names.count(name) > 1:
+                    raise UserError(f"task {name!r} occurs twice; repeat with cycles")
+        with naming("curriculum.order", self.order):
+            check_known("order", [self.order], ORDERS)
+        check_integer("curriculum.cycles", self.cycles, 1)
+        uneven = not isinstance(self.epochs_per_task, int)
+        for epochs in self.epochs_per_task if uneven else (self.epochs_per_task,):
+            check_integer("curriculum.epochs_per_task", epochs, 1)
+        if uneven and len(self.epochs_per_task) != len(self.tasks):
+            given, count = list(self.epochs_per_task), len(self.tasks)
+            problem = f"must be one integer, or one for each of the {count} tasks"
+            raise SettingError("curriculum.epochs_per_task", given, problem)
 
     @classmethod
     def from_dict(cls, curriculum: Mapping[str, Any]) -> Curriculum:
         """Reads `{suite, tasks, order, epochs_per_task, cycles}`, strictly."""
         if not isinstance(curriculum, Mapping):
-            raise ValueError(f"curriculum ({curriculum!r}) must be a mapping.")
+            raise SettingError("curriculum", curriculum, "must be a mapping")
         keys = ("suite", "tasks", "order", "epochs_per_task", "cycles")
-        check_known("curriculum key", curriculum, keys)
+        for key, value in curriculum.items():
+            with naming(f"curriculum.{key}", value):
+                check_known("curriculum key", [key], keys)
         for key in ("suite", "epochs_per_task"):
             if key not in curriculum:
-                raise ValueError(f"curriculum needs the key {key!r}.")
+                raise SettingError("curriculum", curriculum, f"needs the key {key!r}")
         suite = curriculum["suite"]
         tasks = curriculum.get("tasks")
-        if tasks is None:
-            tasks = () if suite == CUSTOM else get_suite(suite).tasks
+        with naming("curriculum.suite", suite):
+            own = () if suite == CUSTOM else get_suite(suite).tasks
         epochs = curriculum["epochs_per_task"]
         return cls(
             suite=suite,
-            tasks=_as_tuple("tasks", tasks),
+            tasks=_as_tuple("tasks", own if tasks is None else tasks),
             epochs_per_task=(
                 _as_tuple("epochs_per_task", epochs)
                 if isinstance(epochs, (list, tuple))
-                else check_integer("epochs_per_task", epochs, 1)
+                else check_integer("curriculum.epochs_per_task", epochs, 1)
             ),
             order=curriculum.get("order", "default"),
             cycles=curriculum.get("cycles", 1),
@@ -197,5 +200,5 @@ class Curriculum:
 
 def _as_tuple(name: str, value: Any) -> tuple[Any, ...]:
     if not isinstance(value, (list, tuple)):
-        raise ValueError(f"{name} ({value!r}) must be a list.")
+        raise SettingError(f"curriculum.{name}", value, "must be a list")
     return tuple(value)

@@ -18,6 +18,7 @@ from rllib_arrow.envs.base import (
     native_seeds,
 )
 from rllib_arrow.envs.options import check_known, check_positive
+from rllib_arrow.errors import UserError
 
 
 @dataclass(frozen=True)
@@ -40,10 +41,10 @@ class OwnTask:
         for key in ("id", "name"):
             value = entry.get(key, "" if key == "name" else None)
             if not isinstance(value, str) or (key in entry and not value):
-                raise ValueError(f"task {key} ({value!r}) must be a non-empty string.")
+                raise UserError(f"task {key} ({value!r}) must be a non-empty string.")
         kwargs = entry.get("kwargs", {})
         if not isinstance(kwargs, Mapping):
-            raise ValueError(f"task kwargs ({kwargs!r}) must be a mapping.")
+            raise UserError(f"task kwargs ({kwargs!r}) must be a mapping.")
         scale = check_positive("task reward_scale", entry.get("reward_scale", 1.0))
         return cls(entry["id"], dict(kwargs), scale, entry.get("name", entry["id"]))
 
@@ -65,7 +66,7 @@ class GymnasiumTask(VectorTask):
         if not _is_image(space) or not _counts_from_zero(actions):
             self.close()
             given = " ".join(f"{space} and {actions}".split())
-            raise ValueError(
+            raise UserError(
                 f"task {task.name!r} must have uint8 images [H, W, 1 or 3] and "
                 f"actions counted from 0, not {given}."
             )
@@ -79,7 +80,7 @@ class GymnasiumTask(VectorTask):
             )
         except Exception as error:
             reason = " ".join(str(error).split())
-            raise ValueError(
+            raise UserError(
                 f"task {self._task.name!r}: gymnasium.make({self._task.id!r}) failed "
                 f"with {type(error).__name__}: {reason}"
             ) from error
@@ -127,7 +128,7 @@ class GymnasiumTask(VectorTask):
         shape = self.observation_space.shape
         given = (getattr(frame, "dtype", type(frame).__name__), np.shape(frame))
         if given != (np.uint8, shape):
-            raise ValueError(
+            raise UserError(
                 f"task {self._task.name!r} returned an observation of type {given[0]} "
                 f"and shape {given[1]}; its space says uint8 and {shape}."
             )
@@ -135,7 +136,7 @@ class GymnasiumTask(VectorTask):
 
     def _checked_reward(self, reward: Any) -> float:
         if not math.isfinite(reward):
-            raise ValueError(
+            raise UserError(
                 f"task {self._task.name!r} returned the reward {reward}; rewards must "
                 "be finite numbers."
             )

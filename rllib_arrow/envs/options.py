@@ -10,15 +10,16 @@ from types import ModuleType
 from typing import Any
 
 from rllib_arrow.errors import UserError
+from rllib_arrow.settings import SettingError
 
 
-def unknown(kind: str, name: Any, choices: Iterable[str]) -> ValueError:
+def unknown(kind: str, name: Any, choices: Iterable[str]) -> UserError:
     """Returns the error for a name that does not exist, with the nearest that does."""
     choices = list(choices)
     close = difflib.get_close_matches(str(name), choices, n=1, cutoff=0.5)
     hint = f"did you mean {close[0]!r}? " if close else ""
     allowed = ", ".join(choices) or "none"
-    return ValueError(f"unknown {kind} {name!r}: {hint}(allowed: {allowed})")
+    return UserError(f"unknown {kind} {name!r}: {hint}(allowed: {allowed})")
 
 
 def check_known(kind: str, names: Iterable[Any], choices: Iterable[str]) -> None:
@@ -33,14 +34,14 @@ def check_integer(name: str, value: Any, minimum: int) -> int:
     """Returns the value if it is an integer of at least `minimum`."""
     # YAML's `true` and `1e3` arrive as bool and str; neither is meant as a count.
     if isinstance(value, bool) or not isinstance(value, int) or value < minimum:
-        raise ValueError(f"{name} ({value!r}) must be an integer >= {minimum}.")
+        raise SettingError(name, value, f"must be an integer >= {minimum}")
     return value
 
 
 def check_boolean(name: str, value: Any) -> bool:
     """Returns the value if it is true or false."""
     if not isinstance(value, bool):
-        raise ValueError(f"{name} ({value!r}) must be true or false.")
+        raise SettingError(name, value, "must be true or false")
     return value
 
 
@@ -48,7 +49,7 @@ def check_probability(name: str, value: Any) -> float:
     """Returns the value as a float if it is a number in [0, 1]."""
     number = isinstance(value, (int, float)) and not isinstance(value, bool)
     if not number or not 0 <= value <= 1:
-        raise ValueError(f"{name} ({value!r}) must be a number in [0, 1].")
+        raise SettingError(name, value, "must be a number in [0, 1]")
     return float(value)
 
 
@@ -56,7 +57,7 @@ def check_positive(name: str, value: Any) -> float:
     """Returns the value as a float if it is a finite number above zero."""
     number = isinstance(value, (int, float)) and not isinstance(value, bool)
     if not number or not math.isfinite(value) or value <= 0:
-        raise ValueError(f"{name} ({value!r}) must be a finite number > 0.")
+        raise SettingError(name, value, "must be a finite number > 0")
     return float(value)
 
 

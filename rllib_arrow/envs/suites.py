@@ -17,6 +17,7 @@ from rllib_arrow.envs.minatar import MinAtarTask
 from rllib_arrow.envs.minatar_variants import MinAtarVariantTask
 from rllib_arrow.envs.options import check_integer, check_known, unknown
 from rllib_arrow.envs.references import PAPER, PAPER_SOURCES, RANDOM, Reference
+from rllib_arrow.errors import UserError
 
 CUSTOM = "custom"  # the suite of a curriculum made of a user's own tasks alone
 
@@ -147,7 +148,7 @@ def task_name(suite: str, task: str | Mapping[str, Any]) -> str:
             get_suite(suite)
         return OwnTask.from_dict(task).name
     if suite == CUSTOM:
-        raise ValueError(f"a task of suite 'custom' must be {{id: ...}}, not {task!r}.")
+        raise UserError(f"a task of suite 'custom' must be {{id: ...}}, not {task!r}.")
     check_known(f"task of suite {suite!r}", [task], get_suite(suite).tasks)
     return task
 
@@ -198,7 +199,7 @@ def _check_spaces(name: str, made: VectorTask, suite: Suite) -> None:
     theirs = (suite.observation_space, suite.action_space)
     if ours != theirs:
         made.close()
-        raise ValueError(
+        raise UserError(
             f"task {name!r} has the spaces {ours[0]} and {ours[1]}, but suite "
             f"{suite.name!r} has {theirs[0]} and {theirs[1]}; they must agree."
         )

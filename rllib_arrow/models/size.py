@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
+from rllib_arrow.settings import SettingError
+
 
 @dataclass(frozen=True)
 class ModelSize:
@@ -24,9 +26,9 @@ class ModelSize:
     def __post_init__(self) -> None:
         for name, value in asdict(self).items():
             if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-                raise ValueError(f"model_size.{name} ({value!r}) must be an int >= 1.")
+                raise SettingError(f"model_size.{name}", value, "must be an int >= 1")
         if self.latent_classes < 2:
-            raise ValueError("model_size.latent_classes (1) must be at least 2.")
+            raise SettingError("model_size.latent_classes", 1, "must be at least 2")
 
     @property
     def latent_units(self) -> int:
@@ -46,9 +48,8 @@ class ModelSize:
         if isinstance(setting, dict):
             return cls._from_dict(setting)
         if not isinstance(setting, str) or setting not in SIZES:
-            raise ValueError(
-                f"model_size ({setting!r}) must be one of {sorted(SIZES)} or a dict."
-            )
+            problem = f"must be one of {sorted(SIZES)} or a dict"
+            raise SettingError("model_size", setting, problem)
         return SIZES[setting]
 
     @classmethod
@@ -57,20 +58,16 @@ class ModelSize:
         changes = {key: value for key, value in setting.items() if key != "size"}
         unknown = sorted(set(changes) - set(names))
         if unknown:
-            raise ValueError(
-                f"model_size has no setting {unknown}: use 'size' or any of {names}."
-            )
+            problem = f"no such setting: use 'size' or any of {names}"
+            raise SettingError(f"model_size.{unknown[0]}", setting[unknown[0]], problem)
         if "size" in setting:
             if not isinstance(setting["size"], str):
-                raise ValueError(
-                    f"model_size.size ({setting['size']!r}) must be a str."
-                )
+                raise SettingError("model_size.size", setting["size"], "must be a str")
             return replace(cls.from_config(setting["size"]), **changes)
         missing = [name for name in names if name not in changes]
         if missing:
-            raise ValueError(
-                f"model_size lacks {missing}: give them, or name a base with 'size'."
-            )
+            problem = f"lacks {missing}: give them, or name a base with 'size'"
+            raise SettingError("model_size", setting, problem)
         return cls(**changes)
 
 

@@ -88,14 +88,14 @@ def test_collecting_starts_at_random_and_explores_for_sixty_epochs_but_on_coinru
     ("setting", "message"),
     [
         ({"tes_lambda": 1.0}, "tes_lambda (1.0) must be a number in (0, 1)"),
-        ({"tes_counting": "both"}, "tes_counting ('both') must be one of"),
-        ({"updates_per_epoch": 0}, "updates_per_epoch (0) must be an int > 0"),
+        ({"tes_counting": "both"}, "tes_counting ('both') must be 'consecutive' or"),
+        ({"updates_per_epoch": 0}, "updates_per_epoch (0) must be a whole number >= 1"),
         ({"actor_lr": "5e-4"}, "actor_lr ('5e-4') must be a number > 0"),
         ({"target_entropy": -1.0}, "target_entropy (-1.0) must be"),
         ({"exploration_epochs": 1.5}, "exploration_epochs (1.5) must be"),
         ({"alpha_max": 0.1}, "initial_alpha (0.2) must lie between"),
-        ({"n_step": 3}, "n_step (3) must be 1 in TES-SAC"),
-        ({"twin_q": False}, "twin_q (False) must be True in TES-SAC"),
+        ({"n_step": 3}, "n_step (3) must be 1"),
+        ({"twin_q": False}, "twin_q (False) must be True"),
     ],
 )
 def test_a_setting_out_of_bounds_is_refused_with_its_value(setting, message):

@@ -6,38 +6,27 @@ from typing import Any
 
 from ray.rllib.algorithms.algorithm import Algorithm
 from ray.rllib.utils.annotations import override
-from ray.rllib.utils.from_config import NotProvided
 
-from rllib_arrow.algorithms.continual_config import ContinualConfig, require
+from rllib_arrow.algorithms.continual_config import ContinualConfig
 from rllib_arrow.algorithms.dv3.dv3 import DV3, DV3Config
+from rllib_arrow.settings import setting
 
 
 class ARROWConfig(DV3Config):
     """Configures ARROW: how the memory of DV3 is divided, and nothing else."""
 
+    ltdm_fraction: float = setting(
+        0.5,
+        "Share of the memory that holds a uniform sample of all chunks ever seen; the "
+        "rest holds the latest ones.",
+        "[0, 1]",
+    )
+    ltdm_probability: float = setting(
+        0.5, "How often a minibatch comes from the long-term buffer.", "[0, 1]"
+    )
+
     def __init__(self, algo_class: type | None = None):
         super().__init__(algo_class=algo_class or ARROW)
-        self.ltdm_fraction = 0.5
-        self.ltdm_probability = 0.5
-
-    @override(DV3Config)
-    def training(
-        self,
-        *,
-        ltdm_fraction: float = NotProvided,
-        ltdm_probability: float = NotProvided,
-        **kwargs: Any,
-    ) -> ARROWConfig:
-        """Sets how the memory is divided; see `DV3Config.training` for the rest.
-
-        Args:
-            ltdm_fraction: Share of the memory that holds a uniform sample of all
-                chunks ever seen; the rest holds the latest ones.
-            ltdm_probability: How often a minibatch comes from the long-term buffer.
-        """
-        super().training(**kwargs)
-        self._set_given(ltdm_fraction=ltdm_fraction, ltdm_probability=ltdm_probability)
-        return self
 
     @override(ContinualConfig)
     def replay_settings(self) -> dict[str, Any]:
@@ -52,17 +41,6 @@ class ARROWConfig(DV3Config):
         """`ARROW` for the paper's half and half, `AR25`, `AR75`, ... otherwise."""
         percent = round(100 * self.ltdm_fraction)
         return "ARROW" if percent == 50 else f"AR{percent}"
-
-    @override(DV3Config)
-    def validate(self) -> None:
-        super().validate()
-        for key in ("ltdm_fraction", "ltdm_probability"):
-            require(
-                self,
-                key,
-                lambda v: isinstance(v, int | float) and 0 <= v <= 1,
-                "in [0, 1]",
-            )
 
 
 class ARROW(DV3):

@@ -11,17 +11,13 @@ from ray.rllib.algorithms.algorithm_config import AlgorithmConfig
 from ray.rllib.core import DEFAULT_MODULE_ID
 from ray.rllib.core.rl_module.rl_module import RLModuleSpec
 from ray.rllib.utils.annotations import override
-from ray.rllib.utils.from_config import NotProvided
 from tensorboardX import SummaryWriter
 
 from rllib_arrow.algorithms.continual import ContinualAlgorithm
-from rllib_arrow.algorithms.continual_config import (
-    ContinualConfig,
-    Minibatches,
-    require,
-)
+from rllib_arrow.algorithms.continual_config import ContinualConfig, Minibatches
 from rllib_arrow.algorithms.dv3.pictures import make_strips, save_strips
 from rllib_arrow.models.size import ModelSize
+from rllib_arrow.settings import SettingError, rllib_setting, setting
 
 PICTURED_SEQUENCES = 4
 
@@ -29,102 +25,69 @@ PICTURED_SEQUENCES = 4
 class DV3Config(ContinualConfig):
     """Configures DV3, at the paper's values."""
 
+    model_size: str | dict[str, Any] = setting(
+        "S", "Size of the networks: nano, micro, S (the paper's), or a mapping."
+    )
+    world_model_updates: int = setting(1000, "World-model updates in an epoch.", ">= 0")
+    actor_critic_updates: int = setting(
+        800, "Actor-critic updates in an epoch.", ">= 0"
+    )
+    interleaved: bool = setting(
+        False,
+        "Train the actor-critic after each world-model update, from the same "
+        "minibatch, instead of all the one and then all the other.",
+    )
+    batch_size_B: int = setting(
+        16, "Sequences in a minibatch, over all learners.", ">= 1"
+    )
+    batch_length_T: int = setting(32, "Steps in a sequence.", ">= 1")
+    horizon_H: int = setting(15, "Imagined steps in a dream.", ">= 1")
+    dream_starts: int = setting(
+        128,
+        "Dreams per update, started from states drawn from the minibatch's "
+        "posteriors; 0 for all of them.",
+        ">= 0",
+    )
+    gae_lambda: float = setting(0.95, "Lambda of the dreams' returns.", "[0, 1]")
+    entropy_scale: float = setting(3e-4, "Weight of the policy's entropy.", ">= 0")
+    return_normalization_decay: float = setting(
+        0.99, "Decay of the running range of returns.", "[0, 1]"
+    )
+    free_bits: float = setting(1.0, "Nats of KL that cost nothing.", ">= 0")
+    kl_dynamics_scale: float = setting(
+        0.5, "Weight of the loss that moves the prior towards the posterior.", ">= 0"
+    )
+    kl_representation_scale: float = setting(
+        0.1, "Weight of the loss that moves the posterior towards the prior.", ">= 0"
+    )
+    slow_critic_decay: float = setting(
+        0.98, "Decay of the slowly moving copy of the critic.", "[0, 1]"
+    )
+    slow_critic_scale: float = setting(
+        1.0, "Weight of the loss that keeps the critic near its slow copy.", ">= 0"
+    )
+    world_model_lr: float = setting(1e-4, "Learning rate of the world model.", "> 0")
+    actor_lr: float = setting(1e-4, "Learning rate of the actor.", "> 0")
+    critic_lr: float = setting(1e-4, "Learning rate of the critic.", "> 0")
+    world_model_grad_clip_by_global_norm: float = setting(
+        1000.0, "Largest gradient norm of the world model.", "> 0"
+    )
+    actor_grad_clip_by_global_norm: float = setting(
+        100.0, "Largest gradient norm of the actor.", "> 0"
+    )
+    critic_grad_clip_by_global_norm: float = setting(
+        100.0, "Largest gradient norm of the critic.", "> 0"
+    )
+    use_compile: bool = setting(
+        False, "Compile networks and the dream's step with `torch.compile`."
+    )
+    mixed_precision: bool = setting(
+        False, "Compute in bfloat16; weights stay in float32."
+    )
+    gamma: float = rllib_setting(0.997, "Discount of rewards to come.", "[0, 1]")
+
     def __init__(self, algo_class: type | None = None):
         super().__init__(algo_class=algo_class or DV3)
-        self.model_size: str | dict[str, Any] = "S"
-        self.world_model_updates = 1000
-        self.actor_critic_updates = 800
-        self.interleaved = False
-        self.batch_size_B = 16
-        self.batch_length_T = 32
-        self.horizon_H = 15
-        self.dream_starts = 128
-        self.gamma = 0.997
-        self.gae_lambda = 0.95
-        self.entropy_scale = 3e-4
-        self.return_normalization_decay = 0.99
-        self.free_bits = 1.0
-        self.kl_dynamics_scale = 0.5
-        self.kl_representation_scale = 0.1
-        self.slow_critic_decay = 0.98
-        self.slow_critic_scale = 1.0
-        self.world_model_lr = 1e-4
-        self.actor_lr = 1e-4
-        self.critic_lr = 1e-4
-        self.world_model_grad_clip_by_global_norm = 1000.0
-        self.actor_grad_clip_by_global_norm = 100.0
-        self.critic_grad_clip_by_global_norm = 100.0
-        self.use_compile = False
-        self.mixed_precision = False
-
-    @override(AlgorithmConfig)
-    def training(
-        self,
-        *,
-        model_size: str | dict[str, Any] = NotProvided,
-        world_model_updates: int = NotProvided,
-        actor_critic_updates: int = NotProvided,
-        interleaved: bool = NotProvided,
-        batch_size_B: int = NotProvided,
-        batch_length_T: int = NotProvided,
-        horizon_H: int = NotProvided,
-        dream_starts: int = NotProvided,
-        gae_lambda: float = NotProvided,
-        entropy_scale: float = NotProvided,
-        return_normalization_decay: float = NotProvided,
-        free_bits: float = NotProvided,
-        kl_dynamics_scale: float = NotProvided,
-        kl_representation_scale: float = NotProvided,
-        slow_critic_decay: float = NotProvided,
-        slow_critic_scale: float = NotProvided,
-        world_model_lr: float = NotProvided,
-        actor_lr: float = NotProvided,
-        critic_lr: float = NotProvided,
-        world_model_grad_clip_by_global_norm: float = NotProvided,
-        actor_grad_clip_by_global_norm: float = NotProvided,
-        critic_grad_clip_by_global_norm: float = NotProvided,
-        use_compile: bool = NotProvided,
-        mixed_precision: bool = NotProvided,
-        **kwargs: Any,
-    ) -> DV3Config:
-        """Sets how the world model, the actor and the critic are trained.
-
-        Args:
-            model_size: "nano", "micro", "S" (the paper's), or a dict of sizes.
-            world_model_updates: World-model updates in an epoch.
-            actor_critic_updates: Actor-critic updates in an epoch.
-            interleaved: Train the actor-critic after each world-model update, from
-                the same minibatch, instead of one after the other.
-            batch_size_B: Sequences in a minibatch, over all learners.
-            batch_length_T: Steps in a sequence.
-            horizon_H: Imagined steps in a dream.
-            dream_starts: Dreams per update, started from states drawn from the
-                minibatch's posteriors; 0 for all of them.
-            gae_lambda: Lambda of the dreams' returns.
-            entropy_scale: Weight of the policy's entropy.
-            return_normalization_decay: Decay of the running return range.
-            free_bits: Nats of KL that cost nothing.
-            kl_dynamics_scale: Weight of the loss that teaches the prior.
-            kl_representation_scale: Weight of the loss that tames the posterior.
-            slow_critic_decay: Decay of the slow copy of the critic.
-            slow_critic_scale: Weight of the pull towards the slow critic.
-            world_model_lr: Learning rate of the world model.
-            actor_lr: Learning rate of the actor.
-            critic_lr: Learning rate of the critic.
-            world_model_grad_clip_by_global_norm: Largest gradient norm.
-            actor_grad_clip_by_global_norm: Largest gradient norm.
-            critic_grad_clip_by_global_norm: Largest gradient norm.
-            use_compile: Compile networks and the dream's step with `torch.compile`.
-            mixed_precision: Compute in bfloat16, keep weights in float32.
-        """
-        own = {
-            key: value
-            for key, value in locals().items()
-            if key not in ("self", "kwargs", "__class__")
-        }
-        super().training(**kwargs)
-        self._set_given(**own)
-        return self
 
     @override(ContinualConfig)
     def minibatches(self) -> Minibatches:
@@ -158,22 +121,11 @@ class DV3Config(ContinualConfig):
     def validate(self) -> None:
         super().validate()
         ModelSize.from_config(self.model_size)
-        for key in ("batch_size_B", "batch_length_T", "horizon_H"):
-            require(self, key, lambda v: isinstance(v, int) and v > 0, "an int > 0")
-        for key in ("world_model_updates", "actor_critic_updates", "dream_starts"):
-            require(self, key, lambda v: isinstance(v, int) and v >= 0, "an int >= 0")
-        for key in ("world_model_lr", "actor_lr", "critic_lr"):
-            require(
-                self,
-                key,
-                lambda v: isinstance(v, int | float) and v > 0,
-                "a number > 0",
-            )
         if self.batch_length_T > self.replay_chunk_length:
-            raise ValueError(
-                f"batch_length_T ({self.batch_length_T}) must not exceed "
-                f"replay_chunk_length ({self.replay_chunk_length})."
+            problem = (
+                f"must not exceed replay_chunk_length ({self.replay_chunk_length})"
             )
+            raise SettingError("batch_length_T", self.batch_length_T, problem)
 
 
 class DV3(ContinualAlgorithm):

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, Literal
 
-COUNTING_RULES = ("consecutive", "cumulative")
+Counting = Literal["consecutive", "cumulative"]
 
 
 @dataclass
@@ -26,7 +26,7 @@ class EntropyTarget:
     std_threshold: float = 0.05
     discount: float = 0.98
     period: int = 1000
-    counting: str = "consecutive"
+    counting: Counting = "consecutive"
     mean: float | None = None  # starts at the target
     variance: float = 0.0
     calm_steps: int = 0

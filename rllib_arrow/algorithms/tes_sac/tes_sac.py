@@ -2,164 +2,106 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 from ray.rllib.algorithms.sac.sac import SAC, SACConfig
 from ray.rllib.core.rl_module.rl_module import RLModuleSpec
 from ray.rllib.utils.annotations import override
-from ray.rllib.utils.from_config import NotProvided
 
 from rllib_arrow.algorithms.continual import ContinualAlgorithm
-from rllib_arrow.algorithms.continual_config import (
-    ContinualConfig,
-    Minibatches,
-    require,
-)
-from rllib_arrow.algorithms.tes_sac.entropy_target import COUNTING_RULES, EntropyTarget
+from rllib_arrow.algorithms.continual_config import ContinualConfig, Minibatches
+from rllib_arrow.algorithms.tes_sac.entropy_target import Counting, EntropyTarget
 from rllib_arrow.algorithms.tes_sac.learner import TESSACLearner
 from rllib_arrow.algorithms.tes_sac.rl_module import PixelSACCatalog, TESSACRLModule
+from rllib_arrow.settings import SettingError, rllib_setting, setting
 
 EXPLORATION_EPOCHS = 60  # in the paper, except on CoinRun
-
-
-def _is_count(value: Any) -> bool:
-    return isinstance(value, int) and value >= 0
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, (int, float))
-
-
-_ALLOWED = {
-    "an int > 0": (
-        lambda v: _is_count(v) and v > 0,
-        ("updates_per_epoch", "cnn_depth", "mlp_units", "tes_period"),
-    ),
-    "an int >= 0": (_is_count, ("mlp_layers", "tes_start_epoch")),
-    '"auto" or an int >= 0': (
-        lambda v: v == "auto" or _is_count(v),
-        ("exploration_epochs",),
-    ),
-    "a number > 0": (
-        lambda v: _is_number(v) and v > 0,
-        (
-            "actor_lr",
-            "critic_lr",
-            "alpha_lr",
-            "alpha_min",
-            "initial_alpha",
-            "target_entropy_fraction",
-        ),
-    ),
-    '"auto" or a number of nats > 0': (
-        lambda v: v in (None, "auto") or (_is_number(v) and v > 0),
-        ("target_entropy",),
-    ),
-    "a number >= 0": (
-        lambda v: _is_number(v) and v >= 0,
-        ("tes_mean_threshold", "tes_std_threshold"),
-    ),
-    "a number in [0, 1]": (
-        lambda v: _is_number(v) and 0 <= v <= 1,
-        ("exploration_epsilon", "gamma", "tau"),
-    ),
-    "a number in (0, 1)": (
-        lambda v: _is_number(v) and 0 < v < 1,
-        ("tes_lambda", "tes_discount"),
-    ),
-    f"one of {COUNTING_RULES}": (lambda v: v in COUNTING_RULES, ("tes_counting",)),
-}
 
 
 class TESSACConfig(ContinualConfig, SACConfig):
     """The paper's settings; those that RLlib's SAC has keep its name and meaning."""
 
+    updates_per_epoch: int = setting(1000, "Gradient steps in an epoch.", ">= 1")
+    cnn_depth: int = setting(
+        32, "Channels of the first convolution; each next doubles them.", ">= 1"
+    )
+    mlp_units: int = setting(
+        512, "Width of the hidden layers of policy and Q heads.", ">= 1"
+    )
+    mlp_layers: int = setting(2, "Number of these hidden layers.", ">= 0")
+    target_entropy_fraction: float = setting(
+        0.8,
+        'Where `target_entropy` is "auto", it starts at this part of the uniform '
+        "policy's entropy.",
+        "> 0",
+    )
+    tes_start_epoch: int = setting(
+        10, "The first epoch in which the target is scheduled.", ">= 0"
+    )
+    tes_lambda: float = setting(
+        0.999, "Decay of the entropy's moving mean and variance.", "(0, 1)"
+    )
+    tes_mean_threshold: float = setting(
+        0.01, "How close to the target the mean of a calm step is.", ">= 0"
+    )
+    tes_std_threshold: float = setting(
+        0.05, "How small the deviation of a calm step is.", ">= 0"
+    )
+    tes_discount: float = setting(
+        0.98, "What the target is multiplied by after `tes_period`.", "(0, 1)"
+    )
+    tes_period: int = setting(1000, "Calm steps before the target is lowered.", ">= 1")
+    tes_counting: Counting = setting(
+        "consecutive",
+        '"consecutive" starts counting anew on a step that is not calm, as the paper '
+        'does; "cumulative" goes on, as Xu et al. do.',
+    )
+    alpha_min: float = setting(1e-6, "Lower bound of the temperature.", "> 0")
+    alpha_max: float = setting(0.5, "Upper bound of the temperature.", "> 0")
+    exploration_epsilon: float = setting(
+        0.1,
+        "Probability of a uniformly random action while collecting, in the first "
+        "epochs.",
+        "[0, 1]",
+    )
+    exploration_epochs: int | Literal["auto"] = setting(
+        "auto", 'For so many epochs; "auto" is 60, but 0 on CoinRun.', ">= 0"
+    )
+
+    train_batch_size_per_learner: int = rllib_setting(
+        128, "Transitions in a minibatch of one learner.", ">= 1"
+    )
+    gamma: float = rllib_setting(0.99, "Discount of rewards to come.", "[0, 1]")
+    tau: float = rllib_setting(
+        0.005, "How far the target networks move in each update.", "[0, 1]"
+    )
+    actor_lr: float = rllib_setting(5e-4, "Learning rate of the policy.", "> 0")
+    critic_lr: float = rllib_setting(5e-4, "Learning rate of the Q networks.", "> 0")
+    alpha_lr: float = rllib_setting(5e-4, "Learning rate of the temperature.", "> 0")
+    initial_alpha: float = rllib_setting(0.2, "The temperature at the start.", "> 0")
+    target_entropy: float | Literal["auto"] | None = rllib_setting(
+        "auto", 'Entropy at which to start, in nats; "auto" or None as above.', "> 0"
+    )
+    grad_clip: float | None = rllib_setting(
+        5.0, "Largest gradient norm of each network; None for no limit.", "> 0"
+    )
+    grad_clip_by: Literal["global_norm"] = rllib_setting(
+        "global_norm", "The only way that TES-SAC clips gradients."
+    )
+    twin_q: Literal[True] = rllib_setting(True, "TES-SAC has two Q networks.")
+    n_step: Literal[1] = rllib_setting(1, "TES-SAC learns from single steps.")
+    target_network_update_freq: Literal[0] = rllib_setting(
+        0, "TES-SAC moves the target networks in every update."
+    )
+
     def __init__(self, algo_class: type | None = None):
         super().__init__(algo_class=algo_class or TESSAC)
-        self.updates_per_epoch = 1000
-        self.cnn_depth = 32
-        self.mlp_units = 512
-        self.mlp_layers = 2
-        self.target_entropy_fraction = 0.8
-        self.tes_start_epoch = 10
-        self.tes_lambda = 0.999
-        self.tes_mean_threshold = 0.01
-        self.tes_std_threshold = 0.05
-        self.tes_discount = 0.98
-        self.tes_period = 1000
-        self.tes_counting = "consecutive"
-        self.alpha_min = 1e-6
-        self.alpha_max = 0.5
-        self.exploration_epsilon = 0.1
-        self.exploration_epochs: int | str = "auto"
-
-        # RLlib's own settings, at the paper's values.
-        self.train_batch_size_per_learner = 128
-        self.gamma = 0.99
-        self.tau = 0.005
-        self.actor_lr = self.critic_lr = self.alpha_lr = 5e-4
-        self.initial_alpha = 0.2
-        self.grad_clip = 5.0
         # The memory is the replay actor's; RLlib insists on a type all the same.
         self.replay_buffer_config = {
             "type": "EpisodeReplayBuffer",
             "no_local_replay_buffer": True,
         }
         self.num_steps_sampled_before_learning_starts = 0
-
-    @override(SACConfig)
-    def training(
-        self,
-        *,
-        updates_per_epoch: int = NotProvided,
-        cnn_depth: int = NotProvided,
-        mlp_units: int = NotProvided,
-        mlp_layers: int = NotProvided,
-        target_entropy_fraction: float = NotProvided,
-        tes_start_epoch: int = NotProvided,
-        tes_lambda: float = NotProvided,
-        tes_mean_threshold: float = NotProvided,
-        tes_std_threshold: float = NotProvided,
-        tes_discount: float = NotProvided,
-        tes_period: int = NotProvided,
-        tes_counting: str = NotProvided,
-        alpha_min: float = NotProvided,
-        alpha_max: float = NotProvided,
-        exploration_epsilon: float = NotProvided,
-        exploration_epochs: int | str = NotProvided,
-        **kwargs: Any,
-    ) -> TESSACConfig:
-        """Sets how the agent learns; see `SACConfig.training` for the rest.
-
-        Args:
-            updates_per_epoch: Gradient steps in an epoch.
-            cnn_depth: Channels of the first convolution; each next doubles them.
-            mlp_units: Width of the hidden layers of policy and Q heads.
-            mlp_layers: Number of these.
-            target_entropy_fraction: Where `target_entropy` is "auto", it starts at this
-                part of the uniform policy's entropy.
-            tes_start_epoch: The first epoch in which the target is scheduled.
-            tes_lambda: Decay of the entropy's moving mean and variance.
-            tes_mean_threshold: How close to the target the mean of a calm step is.
-            tes_std_threshold: How small the deviation of a calm step is.
-            tes_discount: What the target is multiplied by after `tes_period`.
-            tes_period: Calm steps before the target is lowered.
-            tes_counting: "consecutive" starts counting anew on a step that is not
-                calm, as the paper does; "cumulative" goes on, as Xu et al. do.
-            alpha_min: Lower bound of the temperature.
-            alpha_max: Upper bound of the temperature.
-            exploration_epsilon: Probability of a uniformly random action while
-                collecting, in the first epochs.
-            exploration_epochs: For so many epochs; "auto" is 60, but 0 on CoinRun.
-        """
-        given = {
-            key: value
-            for key, value in locals().items()
-            if key not in ("self", "kwargs", "__class__")
-        }
-        super().training(**kwargs)
-        self._set_given(**given)
-        return self
 
     @override(ContinualConfig)
     def epsilon_at(self, epoch: int) -> float:
@@ -196,26 +138,10 @@ class TESSACConfig(ContinualConfig, SACConfig):
     @override(ContinualConfig)
     def validate(self) -> None:
         super().validate()
-        for allowed, (holds, keys) in _ALLOWED.items():
-            for key in keys:
-                require(self, key, holds, allowed)
         if not self.alpha_min <= self.initial_alpha <= self.alpha_max:
-            raise ValueError(
-                f"initial_alpha ({self.initial_alpha}) must lie between alpha_min "
-                f"({self.alpha_min}) and alpha_max ({self.alpha_max})."
-            )
-        self._refuse_what_is_not_done()
-
-    def _refuse_what_is_not_done(self) -> None:
-        for key, only in (
-            ("twin_q", True),
-            ("n_step", 1),
-            ("target_network_update_freq", 0),
-            ("grad_clip_by", "global_norm"),
-        ):
-            value = getattr(self, key)
-            if value != only:
-                raise ValueError(f"{key} ({value!r}) must be {only!r} in TES-SAC.")
+            bounds = f"alpha_min ({self.alpha_min}) and alpha_max ({self.alpha_max})"
+            problem = f"must lie between {bounds}"
+            raise SettingError("initial_alpha", self.initial_alpha, problem)
 
     @override(SACConfig)
     def get_default_rl_module_spec(self) -> RLModuleSpec:
