@@ -17,10 +17,11 @@ from pathlib import Path
 
 import numpy as np
 
+from rllib_arrow.curriculum.exposure import plan_exposures
 from rllib_arrow.envs.suites import get_suite
-from rllib_arrow.metrics.curve import Exposure, plan_exposures
 from rllib_arrow.reports import write_report
-from rllib_arrow.reports.rows import COLUMNS
+from rllib_arrow.runs.load import load_runs
+from rllib_arrow.runs.scores import COLUMNS
 from rllib_arrow.seeding import derive_rng
 
 LIMIT_SECONDS = 60.0
@@ -50,20 +51,20 @@ def write_run(
 ) -> Path:
     """Writes one synthetic run directory; `stop` leaves it unfinished."""
     directory.mkdir(parents=True)
-    exposures = plan_exposures([epochs_per_task] * len(tasks), cycles)
+    exposures = plan_exposures(tasks, [epochs_per_task] * len(tasks), cycles)
     rng = derive_rng(seed, method, suite, setting, *tasks)
     last = exposures[-1].end if stop is None else stop
     learn, lose = SPEEDS[method]
     skill = np.zeros(len(tasks))
     rows = []
     for epoch in range(last + 1):
-        current = _at(epoch, exposures)
-        if current is not None:
+        trained = next((e.task for e in exposures if e.start < epoch <= e.end), "")
+        if trained:
+            current = tasks.index(trained)
             skill *= 1 - lose
             gain = learn * rng.uniform(0.6, 1.4)
             skill[current] += gain * (1.1 - skill[current]) + lose * skill[current]
         if epoch % interval == 0 or epoch == last:
-            trained = "" if current is None else tasks[current]
             for task, level in zip(tasks, skill, strict=True):
                 score = 2 + 30 * max(level + rng.normal(0, 0.03), -0.05)
                 head = [method, suite, setting, seed, epoch, epoch * FRAMES_PER_EPOCH]
@@ -80,11 +81,6 @@ def write_run(
     }
     (directory / "curriculum.json").write_text(json.dumps(plan))
     return directory
-
-
-def _at(epoch: int, exposures: Sequence[Exposure]) -> int | None:
-    """The task of the epoch just finished; None before any training."""
-    return next((e.task for e in exposures if e.start < epoch <= e.end), None)
 
 
 def write_study(
@@ -119,7 +115,7 @@ def main() -> None:
         continual, single = write_study(root)
         runs = len(list(root.rglob("evaluations.csv")))
         start = time.perf_counter()
-        write_report([continual], root / "report", [single])
+        write_report(load_runs(continual, baselines=single), root / "report")
         seconds = time.perf_counter() - start
     figure = {
         "name": f"report_over_{runs}_runs",

@@ -8,6 +8,7 @@ from rllib_arrow.algorithms.tes_sac import TESSAC, TESSACConfig
 from rllib_arrow.curriculum import Curriculum, TaskScheduler
 from rllib_arrow.envs.continual import Continual
 from rllib_arrow.replay import AugmentedReplay, Chunk
+from rllib_arrow.runs.load import load_runs
 
 __all__ = [
     "ARROW",
@@ -20,6 +21,7 @@ __all__ = [
     "DV3Config",
     "TESSACConfig",
     "TaskScheduler",
+    "load_runs",
 ]
 
 ALGORITHMS = {"ARROW": ARROW, "DV3": DV3, "TES-SAC": TESSAC}

@@ -193,7 +193,8 @@ def evaluate(args: argparse.Namespace) -> int:
 
     from rllib_arrow import launch
     from rllib_arrow.evaluation.checkpoint import evaluate_checkpoint
-    from rllib_arrow.evaluation.score_table import to_csv, write_atomically
+    from rllib_arrow.files import write_aside
+    from rllib_arrow.runs.scores import to_csv
 
     launch.connect(args.debug)
     path = args.checkpoint.resolve()
@@ -206,7 +207,7 @@ def evaluate(args: argparse.Namespace) -> int:
     columns = ("eval_task", "return_mean", "return_std", "episodes")
     print_table(columns, [[row[column] for column in columns] for row in rows])
     if args.csv:
-        write_atomically(args.csv, to_csv(rows))
+        write_aside(args.csv, to_csv(rows))
         print(f"Rows: {args.csv}")
     return 0
 
@@ -228,13 +229,11 @@ def _check_writable(path: Path) -> None:
 def report(args: argparse.Namespace) -> int:
     """Writes tables, figures and a page about runs."""
     from rllib_arrow.reports import forgetting_table, write_report
+    from rllib_arrow.runs.load import load_runs
 
-    baselines = [args.baselines] if args.baselines else []
-    for path in [*args.runs, *baselines]:
-        if not path.exists():
-            raise UserError(f"{path}: no such run directory or CSV file")
-    page = write_report(args.runs, args.out, baselines)
-    print(forgetting_table(args.runs, baselines))
+    runs = load_runs(*args.runs, baselines=args.baselines)
+    page = write_report(runs, args.out)
+    print(forgetting_table(runs))
     print(f"Report: {page.resolve()}")
     return 0
 

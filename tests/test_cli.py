@@ -311,7 +311,7 @@ def test_evaluate_points_to_the_newest_checkpoint_of_a_run(here, capsys):
 
 def test_evaluate_prints_a_table_and_writes_the_csv(here, capsys, monkeypatch):
     from rllib_arrow.evaluation import checkpoint
-    from rllib_arrow.evaluation.score_table import COLUMNS
+    from rllib_arrow.runs.scores import COLUMNS
 
     row = dict.fromkeys(COLUMNS, 1) | {"method": "ARROW", "eval_task": "breakout"}
     asked = {}

@@ -20,8 +20,7 @@ from rllib_arrow.errors import UserError
 from rllib_arrow.evaluation.checkpoint import load_for_evaluation
 from rllib_arrow.experiment import read_experiment
 from rllib_arrow.replay import AugmentedReplay, Chunk, SnapshotError
-from rllib_arrow.reports import ReportError
-from rllib_arrow.reports.load import load_runs
+from rllib_arrow.runs.read import read_runs
 from tests.algorithms.tiny import digest, tiny_config, train
 
 EXPERIMENT = b"""
@@ -136,8 +135,8 @@ def test_mutated_evaluations_are_read_or_refused_with_file_and_line(tmp_path):
         name = rng.choice(sorted(whole))
         (run / name).write_bytes(mutate(whole[name], rng))
         try:
-            load_runs([run])
-        except ReportError as error:
+            read_runs([run])
+        except UserError as error:
             refused += 1
             assert "\n" not in str(error) and str(run) in str(error)
         (run / name).write_bytes(whole[name])

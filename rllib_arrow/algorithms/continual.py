@@ -24,9 +24,9 @@ from rllib_arrow.algorithms.checkpoints import SealedCheckpoints
 from rllib_arrow.algorithms.continual_config import ContinualConfig
 from rllib_arrow.algorithms.runner_calls import RunnerCalls
 from rllib_arrow.evaluation.evaluator import Evaluator
-from rllib_arrow.evaluation.run_directory import RunDirectory
 from rllib_arrow.replay.actor import BatchStream
 from rllib_arrow.replay.journal import start_journaled_replay
+from rllib_arrow.runs.directory import RunDirectory
 
 logger = logging.getLogger(__name__)
 
@@ -52,7 +52,7 @@ class ContinualAlgorithm(SealedCheckpoints):
         super().setup(config)
         self.run_directory = RunDirectory(self.logdir, getattr(self, "_storage", None))
         self.run_directory.write_curriculum(
-            self.curriculum.to_json_dict(self.config.frames_per_epoch)
+            self.curriculum, self.config.frames_per_epoch
         )
         self.evaluator = Evaluator(self)
         self.replay = start_journaled_replay(

@@ -13,7 +13,7 @@ import re
 from hashlib import blake2b
 from pathlib import Path
 
-from rllib_arrow.evaluation.score_table import write_atomically
+from rllib_arrow.files import write_aside
 from rllib_arrow.replay.snapshot import MANIFEST
 
 SEAL = "seal"
@@ -44,7 +44,7 @@ def seal(path: str | os.PathLike) -> None:
         if name == manifest or not name.startswith(f"{REPLAY}/")
     }
     text = json.dumps(sums, indent=1)
-    write_atomically(root / SEAL, _header(text) + text)
+    write_aside(root / SEAL, _header(text) + text)
 
 
 def check_seal(path: str | os.PathLike, replay: bool = True) -> None:

@@ -6,8 +6,9 @@ from bisect import bisect_right
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
+from rllib_arrow.curriculum.exposure import Exposure, plan_exposures
 from rllib_arrow.envs.options import check_integer, check_known
 from rllib_arrow.envs.suites import CUSTOM, get_suite, task_name
 from rllib_arrow.errors import UserError
@@ -17,15 +18,6 @@ ORDERS = ("default", "reversed")
 _NUMBER_WORDS = ("two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
 
 Task = str | Mapping[str, Any]  # a suite's task, or a user's own (see envs.suites)
-
-
-class Exposure(NamedTuple):
-    """One stretch of training on one task: the epochs (start, end] when finished."""
-
-    task: str
-    cycle: int  # counted from 1
-    start: int
-    end: int
 
 
 @dataclass(frozen=True)
@@ -104,23 +96,6 @@ class Curriculum:
             "cycles": self.cycles,
         }
 
-    def to_json_dict(self, frames_per_epoch: int) -> dict[str, Any]:
-        """Returns the content of a run's curriculum.json.
-
-        Tasks and epochs stand in the order of training; the epochs are a single number
-        where all tasks have the same.
-        """
-        budgets = list(self.epochs_of_tasks)
-        return {
-            "suite": self.suite,
-            "setting": self.setting,
-            "order": self.order,
-            "tasks": list(self.task_names),
-            "epochs_per_task": budgets[0] if len(set(budgets)) == 1 else budgets,
-            "cycles": self.cycles,
-            "frames_per_epoch": frames_per_epoch,
-        }
-
     @cached_property
     def task_names(self) -> tuple[str, ...]:
         """The names of the tasks, in the order of training."""
@@ -157,12 +132,7 @@ class Curriculum:
     @cached_property
     def exposures(self) -> tuple[Exposure, ...]:
         """Every stretch of training, in order."""
-        exposures, start = [], 0
-        for cycle in range(1, self.cycles + 1):
-            for task, epochs in zip(self.task_names, self.epochs_of_tasks, strict=True):
-                exposures.append(Exposure(task, cycle, start, start + epochs))
-                start += epochs
-        return tuple(exposures)
+        return plan_exposures(self.task_names, self.epochs_of_tasks, self.cycles)
 
     @property
     def total_epochs(self) -> int:

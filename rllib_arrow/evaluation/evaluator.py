@@ -9,7 +9,7 @@ from ray.rllib.callbacks.utils import make_callback
 
 from rllib_arrow.algorithms.runner_calls import RunnerCalls
 from rllib_arrow.evaluation.protocol import EpisodeScores
-from rllib_arrow.evaluation.running import running_metrics_of
+from rllib_arrow.runs.live import live_metrics
 
 if TYPE_CHECKING:
     from rllib_arrow.algorithms.continual import ContinualAlgorithm
@@ -121,7 +121,7 @@ class Evaluator:
     def _record(self, epoch: int, rows: list[dict[str, Any]]) -> None:
         self._rows += rows
         self._algorithm.run_directory.write_scores(self._rows)
-        metrics = running_metrics_of(self._rows, self._curriculum)
+        metrics = live_metrics(self._rows, self._curriculum)
         self._latest = {"epoch": epoch} | metrics
         for row in rows:
             self._latest[row["eval_task"]] = {

@@ -6,14 +6,12 @@ from rllib_arrow.metrics.continual import (
     continual_metrics,
     running_metrics,
 )
-from rllib_arrow.metrics.curve import Exposure, RunCurve, plan_exposures
+from rllib_arrow.metrics.curve import RunCurve
 
 __all__ = [
-    "Exposure",
     "RunCurve",
     "SingleTask",
     "Value",
     "continual_metrics",
-    "plan_exposures",
     "running_metrics",
 ]

@@ -14,7 +14,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rllib_arrow.metrics.curve import Exposure, RunCurve
+from rllib_arrow.curriculum.exposure import Exposure
+from rllib_arrow.metrics.curve import RunCurve
 
 # Below this a denominator counts as zero; scores are of order one.
 _ZERO = 1e-9
@@ -57,12 +58,13 @@ def cycle_forgetting(curve: RunCurve, cycle: int) -> Value:
 
 
 def _forgetting(curve: RunCurve, exposures: list[Exposure], end: int) -> Value:
-    final = curve.at(end)
-    learned = [curve.at(min(e.end, end))[e.task] for e in exposures]
-    drops = [score - final[e.task] for score, e in zip(learned, exposures, strict=True)]
+    learned = [curve.score(e.task, min(e.end, end)) for e in exposures]
+    drops = [
+        score - curve.score(e.task, end)
+        for score, e in zip(learned, exposures, strict=True)
+    ]
     notes = [
-        f"{curve.tasks[e.task]} was not above random after its training: "
-        "little could be forgotten"
+        f"{e.task} was not above random after its training: little could be forgotten"
         for score, e in zip(learned, exposures, strict=True)
         if score <= 0 and e.end <= end
     ]
@@ -84,7 +86,7 @@ def forward_transfer(
         return undefined("needs single-task runs (--baselines)")
     terms, notes = [], []
     for exposure in ended:
-        task = curve.tasks[exposure.task]
+        task = exposure.task
         term, note = _transfer(curve, exposure, single.get(task))
         terms.append(term)
         notes += [f"{task}: {note}"] if note else []
@@ -99,7 +101,7 @@ def _transfer(
     """One task's forward transfer and a note; NaN where it is not defined."""
     if single is None:
         return np.nan, "left out, no single-task run"
-    ours = curve.within(exposure.start, exposure.end)[:, exposure.task]
+    ours = curve.within(exposure.task, exposure.start, exposure.end)
     window = (single.epochs > 0) & (single.epochs <= exposure.length)
     if len(ours) == 0 or not window.any():
         return np.nan, "left out, no evaluation within its exposure"
@@ -116,7 +118,8 @@ def _transfer(
 
 def average_accuracy(curve: RunCurve) -> Value:
     """ACC: mean score now over the tasks met so far (all of them at the end)."""
-    return Value(float(np.mean(curve.at(curve.now)[list(curve.first_exposures())])))
+    met = curve.first_exposures()
+    return Value(float(np.mean([curve.score(task, curve.now) for task in met])))
 
 
 def min_accuracy(curve: RunCurve) -> Value:
@@ -128,7 +131,7 @@ def min_accuracy(curve: RunCurve) -> Value:
     earlier = [e for task, e in curve.first_exposures().items() if task != current]
     if not earlier:
         return undefined("needs a second task")
-    lows = [curve.within(e.end, curve.now)[:, e.task].min() for e in earlier]
+    lows = [curve.within(e.task, e.end, curve.now).min() for e in earlier]
     return Value(float(np.mean(lows)))
 
 
@@ -138,7 +141,7 @@ def worst_case_accuracy(curve: RunCurve) -> Value:
     k is the number of tasks met so far.
     """
     k = len(curve.first_exposures())
-    current = float(curve.at(curve.now)[curve.begun()[-1].task])
+    current = curve.score(curve.begun()[-1].task, curve.now)
     lows = min_accuracy(curve).value if k > 1 else 0.0
     return Value(current / k + (1 - 1 / k) * lows)
 
@@ -158,7 +161,8 @@ def max_forgetting(curve: RunCurve) -> Value:
     if not pairs:
         return undefined("no task has come up a second time")
     drops = [
-        curve.at(first.end)[first.task] - curve.just_before(second.start)[first.task]
+        curve.score(first.task, first.end)
+        - curve.score(first.task, second.start, just_before=True)
         for first, second in pairs
     ]
     return _mean(drops, [])
@@ -172,15 +176,15 @@ def recovery(curve: RunCurve) -> Value:
         return undefined("no second exposure has ended")
     ratios, notes = [], []
     for first, second in pairs:
-        before = curve.at(first.end)[first.task]
-        task = curve.tasks[first.task]
+        task = first.task
+        before = curve.score(task, first.end)
         if abs(before) < _ZERO:
             notes.append(f"{task} left out, its score after cycle 1 was zero")
             ratios.append(np.nan)
             continue
         if before < 0:
             notes.append(f"{task} was below random after cycle 1: its ratio misleads")
-        ratios.append(curve.at(second.end)[first.task] / before)
+        ratios.append(curve.score(task, second.end) / before)
     return _mean(ratios, notes)
 
 
@@ -231,11 +235,11 @@ def running_metrics(curve: RunCurve) -> dict[str, float]:
 def _unseen(curve: RunCurve, exposures: list[Exposure]) -> list[str]:
     """Tells of exposures without an evaluation: their end is not on the grid."""
     return [
-        f"{curve.tasks[e.task]} was not evaluated during its exposure; "
+        f"{e.task} was not evaluated during its exposure; "
         "the evaluation before it stands in"
         for e in exposures
         if curve.epochs[0] <= e.end <= curve.now
-        and len(curve.within(e.start, e.end)) == 0
+        and len(curve.within(e.task, e.start, e.end)) == 0
     ]
 
 

@@ -2,36 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from functools import cached_property
 
 import numpy as np
 
-
-class Exposure(NamedTuple):
-    """One stretch of training on one task: the epochs in (start, end]."""
-
-    task: int  # index into the run's tasks
-    start: int
-    end: int
-    cycle: int = 1
-
-    @property
-    def length(self) -> int:
-        return self.end - self.start
-
-
-def plan_exposures(
-    epochs_per_task: Sequence[int], cycles: int = 1
-) -> tuple[Exposure, ...]:
-    """Returns the exposures of a curriculum, each `epochs_per_task[i]` epochs long."""
-    exposures, start = [], 0
-    for cycle in range(1, cycles + 1):
-        for task, length in enumerate(epochs_per_task):
-            exposures.append(Exposure(task, start, start + length, cycle))
-            start += length
-    return tuple(exposures)
+from rllib_arrow.curriculum.exposure import Exposure
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,28 +59,32 @@ class RunCurve:
     def cycles(self) -> int:
         return max(exposure.cycle for exposure in self.exposures)
 
-    def at(self, epoch: int) -> np.ndarray:
-        """Scores [T] of the last evaluation at or before `epoch`, else NaN."""
-        return self._row(np.searchsorted(self.epochs, epoch, side="right") - 1)
+    @cached_property
+    def columns(self) -> dict[str, int]:
+        """Each task's column in `scores`."""
+        return {task: i for i, task in enumerate(self.tasks)}
 
-    def just_before(self, epoch: int) -> np.ndarray:
-        """Scores [T] of the last evaluation strictly before `epoch`, else NaN."""
-        return self._row(np.searchsorted(self.epochs, epoch, side="left") - 1)
+    def score(self, task: str, epoch: int, just_before: bool = False) -> float:
+        """A task's score at the last evaluation at or before `epoch`, else NaN.
 
-    def _row(self, index: int) -> np.ndarray:
-        return self.scores[index] if index >= 0 else np.full(len(self.tasks), np.nan)
+        `just_before` looks for an evaluation strictly before it.
+        """
+        side = "left" if just_before else "right"
+        row = int(np.searchsorted(self.epochs, epoch, side=side)) - 1
+        return float(self.scores[row, self.columns[task]]) if row >= 0 else np.nan
 
-    def within(self, start: int, end: int) -> np.ndarray:
-        """Scores [n, T] of the evaluations in (start, end]."""
-        return self.scores[(self.epochs > start) & (self.epochs <= end)]
+    def within(self, task: str, start: int, end: int) -> np.ndarray:
+        """A task's scores [n] at the evaluations in (start, end]."""
+        first, last = np.searchsorted(self.epochs, (start, end), side="right")
+        return self.scores[first:last, self.columns[task]]
 
     def begun(self) -> list[Exposure]:
         """The exposures that have begun; before any training, the first one."""
         return [e for e in self.exposures if e.start < self.now] or [self.exposures[0]]
 
-    def first_exposures(self) -> dict[int, Exposure]:
+    def first_exposures(self) -> dict[str, Exposure]:
         """Each task met so far and its first exposure, in the order of training."""
-        first: dict[int, Exposure] = {}
+        first: dict[str, Exposure] = {}
         for exposure in self.begun():
             first.setdefault(exposure.task, exposure)
         return first
@@ -125,10 +105,7 @@ class RunCurve:
     def without(self, left_out: set[str]) -> RunCurve | None:
         """The run without some tasks and their exposures; None if nothing is left."""
         keep = [i for i, task in enumerate(self.tasks) if task not in left_out]
-        new = {old: i for i, old in enumerate(keep)}
-        exposures = tuple(
-            e._replace(task=new[e.task]) for e in self.exposures if e.task in new
-        )
+        exposures = tuple(e for e in self.exposures if e.task not in left_out)
         if not exposures:
             return None
         return replace(

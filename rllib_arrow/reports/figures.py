@@ -13,8 +13,6 @@ from matplotlib.ticker import FuncFormatter, MaxNLocator
 from rllib_arrow.metrics.continual import worst_case_series
 from rllib_arrow.metrics.curve import RunCurve
 from rllib_arrow.metrics.statistics import Summary, median_series
-from rllib_arrow.reports.normalise import task_label
-from rllib_arrow.reports.results import Comparison, SingleTaskResult
 from rllib_arrow.reports.style import (
     INK,
     PALETTE,
@@ -30,6 +28,8 @@ from rllib_arrow.reports.style import (
     short_number,
 )
 from rllib_arrow.reports.tables import metric_blocks, metric_heading
+from rllib_arrow.runs.normalise import task_label
+from rllib_arrow.runs.results import Comparison, SingleTaskResult
 
 
 def curves_figure(comparison: Comparison) -> Figure:
@@ -58,16 +58,15 @@ def curves_figure(comparison: Comparison) -> Figure:
 
 
 def _task_curve(ax: Axes, curves: Sequence[RunCurve], task: str, colour: str) -> Line2D:
-    series = median_series(curves, [c.scores[:, c.tasks.index(task)] for c in curves])
+    series = median_series(curves, [c.scores[:, c.columns[task]] for c in curves])
     ax.fill_between(
         series.frames, series.q25, series.q75, color=colour, alpha=0.16, linewidth=0
     )
     (line,) = ax.plot(series.frames, series.median, color=colour, linewidth=1.1)
-    index = curves[0].tasks.index(task)
     for exposure in curves[0].exposures:
         # The segment into an exposure's first evaluation belongs to its training.
         inside = (series.epochs >= exposure.start) & (series.epochs <= exposure.end)
-        if exposure.task == index and inside.sum() > 1:
+        if exposure.task == task and inside.sum() > 1:
             x, y = series.frames[inside], series.median[inside]
             ax.plot(x, y, color=colour, linewidth=3.2, solid_capstyle="round")
     return line

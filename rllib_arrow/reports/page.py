@@ -6,9 +6,7 @@ import base64
 from collections.abc import Mapping, Sequence
 from html import escape
 
-from rllib_arrow.reports.analysis import method_rank
 from rllib_arrow.reports.page_style import CSS
-from rllib_arrow.reports.results import Comparison, Results
 from rllib_arrow.reports.sections import (
     Picture,
     Section,
@@ -18,6 +16,8 @@ from rllib_arrow.reports.sections import (
 )
 from rllib_arrow.reports.style import DPI, WIDTH
 from rllib_arrow.reports.tables import Table, format_summary
+from rllib_arrow.runs.analysis import method_rank
+from rllib_arrow.runs.results import Comparison, Results
 
 # What a reader needs to know about each metric, in a sentence.
 GLOSSARY = {

@@ -18,14 +18,7 @@ from rllib_arrow.reports.figures import (
     single_task_figure,
     statistics_figure,
 )
-from rllib_arrow.reports.normalise import task_label
 from rllib_arrow.reports.paper import Efficiency, EfficiencyBlock
-from rllib_arrow.reports.results import (
-    RATIO,
-    Comparison,
-    Results,
-    SingleTaskResult,
-)
 from rllib_arrow.reports.tables import (
     Cell,
     Row,
@@ -35,6 +28,13 @@ from rllib_arrow.reports.tables import (
     metric_label,
     metric_table,
     statistics_table,
+)
+from rllib_arrow.runs.normalise import task_label
+from rllib_arrow.runs.results import (
+    RATIO,
+    Comparison,
+    Results,
+    SingleTaskResult,
 )
 
 _SUITES = {"atari": "Atari", "coinrun": "CoinRun", "minatar": "MinAtar"}
@@ -276,7 +276,7 @@ def runs_table(results: Results) -> Table:
     table = Table("Runs in this report", [*columns, "File"], numeric=False)
     for run in (*results.runs, *results.baselines):
         curve = run.curve
-        end = f" / {curve.end}" if run.planned else ""
+        end = f" / {curve.end}" if run.plan else ""
         cells = [
             curve.method,
             curve.suite,

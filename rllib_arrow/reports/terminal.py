@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from pathlib import Path
-
 import numpy as np
 
-from rllib_arrow.reports.analysis import analyse
-from rllib_arrow.reports.normalise import task_label
-from rllib_arrow.reports.results import Comparison, Results
 from rllib_arrow.reports.sections import comparison_title
 from rllib_arrow.reports.tables import Cell, Row, Table, format_summary
+from rllib_arrow.runs.load import Runs
+from rllib_arrow.runs.normalise import task_label
+from rllib_arrow.runs.results import Comparison, Results
 
 _METRICS = {
     "F": "Forgetting (less is better)",
@@ -20,14 +17,12 @@ _METRICS = {
 }
 
 
-def forgetting_table(
-    runs: Sequence[str | Path], baselines: Sequence[str | Path] = ()
-) -> str:
+def forgetting_table(runs: Runs) -> str:
     """Returns plain-text tables of each task's return before, after and at the end.
 
     Returns are raw, medians over seeds; the summary below them is normalised.
     """
-    results = analyse(runs, baselines)
+    results = runs.results
     parts = []
     for comparison in results.comparisons:
         parts.append(_returns(comparison, results).plain())
@@ -56,11 +51,10 @@ def _returns(comparison: Comparison, results: Results) -> Table:
         for method, result in comparison.methods.items():
             after, end = [], []
             for curve in result.curves:
-                column = curve.tasks.index(task)
-                first = curve.first_exposures().get(column)
+                first = curve.first_exposures().get(task)
                 known = first is not None and first.end <= curve.now
-                after.append(curve.at(first.end)[column] if known else np.nan)
-                end.append(curve.scores[-1, column])
+                after.append(curve.score(task, first.end) if known else np.nan)
+                end.append(curve.score(task, curve.now))
             drop = np.array(after) - np.array(end)
             cells = [
                 task_label(comparison.suite, task),

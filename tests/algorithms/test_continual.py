@@ -14,7 +14,7 @@ from ray.rllib.algorithms.algorithm import Algorithm
 
 from rllib_arrow import ARROW
 from rllib_arrow.algorithms.seal import CheckpointError
-from rllib_arrow.reports.load import load_runs
+from rllib_arrow.runs.read import read_runs
 from tests.algorithms.tiny import (
     METHODS,
     digest,
@@ -204,7 +204,7 @@ def test_results_and_files_tell_the_task_the_frames_and_the_scores():
     directory = algorithm.run_directory.local
     curriculum = json.loads((directory / "curriculum.json").read_text())
     assert curriculum["tasks"] == ["breakout", "space_invaders"]
-    [run] = load_runs([directory])
+    [run] = read_runs([directory])
     assert (run.curve.method, run.curve.setting) == ("ARROW", "default")
     assert list(run.curve.epochs) == [0, 1, 2, 3, 4] and run.finished
     pictures = sorted(p.name for p in (directory / "pictures/epoch_000004").iterdir())

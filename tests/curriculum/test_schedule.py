@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rllib_arrow.curriculum.schedule import Curriculum, Exposure
+from rllib_arrow.curriculum.exposure import Exposure
+from rllib_arrow.curriculum.schedule import Curriculum
 from rllib_arrow.envs.suites import SUITES
 
 MINATAR = SUITES["minatar"].tasks
@@ -115,23 +116,6 @@ def test_every_epoch_has_the_task_that_spelling_it_out_gives(
 def test_there_is_no_task_before_the_start_or_after_the_end(epoch):
     with pytest.raises(ValueError, match=rf"epoch \({epoch}\) must be in 0..9"):
         curriculum().task_at(epoch)
-
-
-def test_curriculum_json_has_tasks_and_budgets_in_the_order_of_training():
-    plan = curriculum(
-        tasks=["breakout", "freeway"], order="reversed", epochs_per_task=[3, 1]
-    )
-    assert plan.to_json_dict(frames_per_epoch=512) == {
-        "suite": "minatar",
-        "setting": "reversed",
-        "order": "reversed",
-        "tasks": ["freeway", "breakout"],
-        "epochs_per_task": [1, 3],
-        "cycles": 1,
-        "frames_per_epoch": 512,
-    }
-    even = curriculum(tasks=["breakout", "freeway"], epochs_per_task=[3, 3])
-    assert even.to_json_dict(512)["epochs_per_task"] == 3
 
 
 def test_own_tasks_keep_their_specification_under_their_name():

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from rllib_arrow.curriculum.exposure import Exposure, plan_exposures
 from rllib_arrow.metrics.continual import (
     SingleTask,
     average_accuracy,
@@ -21,7 +22,7 @@ from rllib_arrow.metrics.continual import (
     worst_case_accuracy,
     worst_case_series,
 )
-from rllib_arrow.metrics.curve import Exposure, RunCurve, plan_exposures
+from rllib_arrow.metrics.curve import RunCurve
 
 
 def make_curve(scores, epochs_per_task, cycles=1, epochs=None, tasks=None):
@@ -29,7 +30,7 @@ def make_curve(scores, epochs_per_task, cycles=1, epochs=None, tasks=None):
     table = np.array(scores, dtype=float).T
     epochs = np.arange(len(table)) if epochs is None else np.array(epochs)
     tasks = tasks or tuple("ABCDEF"[: table.shape[1]])
-    exposures = plan_exposures(epochs_per_task, cycles)
+    exposures = plan_exposures(tasks, epochs_per_task, cycles)
     return RunCurve(
         "ARROW", "toy", "default", 1, tasks, exposures, epochs, 100 * epochs, table
     )
@@ -232,7 +233,7 @@ def test_a_run_without_early_evaluations_says_that_a_task_is_left_out():
         "default",
         1,
         ("A", "B"),
-        (Exposure(0, 0, 2), Exposure(1, 2, 4)),
+        (Exposure("A", 1, 0, 2), Exposure("B", 1, 2, 4)),
         np.array([3, 4]),
         np.array([3, 4]),
         np.array([[0.5, 0.5], [0.25, 0.75]]),
@@ -258,7 +259,7 @@ def test_a_curve_that_does_not_fit_together_is_refused(change):
         "setting": "default",
         "seed": 1,
         "tasks": ("A",),
-        "exposures": (Exposure(0, 0, 2),),
+        "exposures": (Exposure("A", 1, 0, 2),),
         "epochs": np.array([0, 1, 2]),
         "frames": np.array([0, 1, 2]),
         "scores": np.zeros((3, 1)),
@@ -277,7 +278,8 @@ def test_a_method_that_never_forgets_has_no_forgetting_and_keeps_its_plateau(
     levels, length, cycles
 ):
     """Every task jumps to its level when first trained and stays there."""
-    exposures = plan_exposures([length] * len(levels), cycles)
+    tasks = "ABCDEF"[: len(levels)]
+    exposures = plan_exposures(tasks, [length] * len(levels), cycles)
     epochs = np.arange(exposures[-1].end + 1)
     scores = [
         np.where(epochs > exposures[i].start, level, 0.0)
@@ -315,7 +317,7 @@ def test_the_order_of_the_columns_changes_nothing(curve, random):
         curve.setting,
         curve.seed,
         tuple(curve.tasks[i] for i in order),
-        tuple(e._replace(task=order.index(e.task)) for e in curve.exposures),
+        curve.exposures,
         curve.epochs,
         curve.frames,
         curve.scores[:, order],

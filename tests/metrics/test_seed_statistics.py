@@ -8,7 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import mannwhitneyu, trim_mean
 
-from rllib_arrow.metrics.curve import Exposure, RunCurve
+from rllib_arrow.curriculum.exposure import Exposure
+from rllib_arrow.metrics.curve import RunCurve
 from rllib_arrow.metrics.statistics import (
     bootstrap_iqm,
     iqm,
@@ -25,7 +26,7 @@ def run(scores, seed=1, epochs=None):
     table = table[:, None] if table.ndim == 1 else table
     epochs = np.arange(len(table)) if epochs is None else np.array(epochs)
     tasks = tuple("ABCD"[: table.shape[1]])
-    exposures = (Exposure(0, 0, int(epochs[-1]) or 1),)
+    exposures = (Exposure("A", 1, 0, int(epochs[-1]) or 1),)
     fields = ("ARROW", "toy", "default", seed, tasks, exposures)
     return RunCurve(*fields, epochs, 1000 * epochs, table)
 

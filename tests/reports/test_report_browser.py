@@ -11,6 +11,7 @@ import pytest
 
 from benchmarks.report import write_run
 from rllib_arrow.reports import write_report
+from rllib_arrow.runs.load import load_runs
 
 BROWSER = shutil.which("chromium") or shutil.which("chromium-browser")
 pytestmark = pytest.mark.skipif(BROWSER is None, reason="chromium is not installed")
@@ -43,7 +44,7 @@ def page(tmp_path_factory):
                 cycles=2,
                 interval=5,
             )
-    return write_report([root / "runs"], root / "report")
+    return write_report(load_runs(root / "runs"), root / "report")
 
 
 def browse(page, tmp_path, *flags):

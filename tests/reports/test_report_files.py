@@ -11,11 +11,12 @@ import numpy as np
 import pytest
 
 from benchmarks.report import write_run as write_synthetic_run
-from rllib_arrow.reports import ReportError, write_report
-from rllib_arrow.reports.analysis import analyse
+from rllib_arrow.errors import UserError
+from rllib_arrow.reports import write_report
 from rllib_arrow.reports.sections import build_sections
 from rllib_arrow.reports.tables import Table
-from tests.reports.runs import csv_lines, write_csv, write_run
+from rllib_arrow.runs.load import load_runs
+from tests.runs.made import csv_lines, write_csv, write_run
 
 
 def read(path):
@@ -65,7 +66,7 @@ def report(tmp_path_factory):
                     epochs_per_task=20,
                     interval=5,
                 )
-    page = write_report([runs], root / "out", [single])
+    page = write_report(load_runs(runs, baselines=single), root / "out")
     assert page == root / "out" / "index.html"
     return root / "out"
 
@@ -184,7 +185,8 @@ def test_the_page_lists_every_run_that_went_in(report):
 def test_equal_runs_give_equal_reports(tmp_path):
     run = write_run(tmp_path / "run", {"A": [0, 1, 2], "B": [0, 1, 3]}, [1, 1])
     contents = [
-        write_report([run], tmp_path / name).read_bytes() for name in ("one", "two")
+        write_report(load_runs(run), tmp_path / name).read_bytes()
+        for name in ("one", "two")
     ]
     assert contents[0] == contents[1]
 
@@ -202,7 +204,7 @@ def test_the_papers_numbers_stand_beside_ours_where_suite_and_setting_match(tmp_
         )
         for task in tasks
     ]
-    text = write_report([run], tmp_path / "out", single).read_text()
+    text = write_report(load_runs(run, baselines=single), tmp_path / "out").read_text()
     assert "ARROW, paper" in text
     assert "0.154 [0.103 - 0.243]" in text  # forgetting, CoinRun, default order
     assert "1,638,400 [655,360 - 2,293,760]" in text
@@ -217,14 +219,14 @@ def test_single_task_atari_numbers_of_the_paper_are_put_in_raw_units(tmp_path):
         suite="atari",
         setting="single",
     )
-    text = write_report([run], tmp_path / "out", [run]).read_text()
+    text = write_report(load_runs(run, baselines=run), tmp_path / "out").read_text()
     assert "1,925.20" in text  # 96.26 after a reward scale of 0.05
     assert "divided by the scale" in text
 
 
 def test_an_unfinished_run_at_its_first_evaluation_gives_a_report(tmp_path):
     write_run(tmp_path / "run", {"A": [1.5], "B": [0.5]}, [1, 1])
-    page = write_report([tmp_path / "run"], tmp_path / "out")
+    page = write_report(load_runs(tmp_path / "run"), tmp_path / "out")
     assert "no score above random is known" in page.read_text()
     assert read(tmp_path / "out" / "metrics.csv") == []
 
@@ -234,7 +236,7 @@ def test_every_moment_of_a_two_cycle_run_has_its_tables(tmp_path, count):
     scores = {"A": [0, 2, 1, 3, 2], "B": [0, 0, 4, 3, 5]}
     part = {task: values[:count] for task, values in scores.items()}
     write_run(tmp_path / "run", part, [1, 1], cycles=2, setting="two_cycle")
-    results = analyse([tmp_path / "run"])
+    results = load_runs(tmp_path / "run").results
     first = build_sections(results)[0]
     tables = [part.markdown() for part in first.parts if isinstance(part, Table)]
     assert "nan" not in "".join(tables)
@@ -245,7 +247,12 @@ def test_hostile_names_do_not_reach_the_page_as_markup(tmp_path):
     lines = csv_lines(
         {"<img src=x>": [0, 1, 1], "B&B": [0, 0, 2]}, [1, 1], method="<script>x"
     )
-    page = write_report([write_csv(tmp_path / "x.csv", lines)], tmp_path / "out")
+    page = write_report(
+        load_runs(
+            write_csv(tmp_path / "x.csv", lines),
+        ),
+        tmp_path / "out",
+    )
     text = page.read_text()
     assert "<script>" not in text and "<img src=x>" not in text
     assert "&lt;script&gt;x" in text
@@ -253,13 +260,13 @@ def test_hostile_names_do_not_reach_the_page_as_markup(tmp_path):
 
 def test_a_report_that_fails_leaves_the_old_one_whole(tmp_path, monkeypatch):
     run = write_run(tmp_path / "run", {"A": [0, 1, 2], "B": [0, 1, 3]}, [1, 1])
-    page = write_report([run], tmp_path / "out")
+    page = write_report(load_runs(run), tmp_path / "out")
     before = page.read_bytes()
     monkeypatch.setattr(
-        os, "replace", lambda *_: (_ for _ in ()).throw(OSError("full"))
+        os, "replace", lambda *_: (_ for _ in ()).throw(OSError(28, "full"))
     )
     with pytest.raises(OSError, match="full"):
-        write_report([run], tmp_path / "out")
+        write_report(load_runs(run), tmp_path / "out")
     assert page.read_bytes() == before
     assert not list((tmp_path / "out").rglob("*.tmp"))
 
@@ -267,5 +274,5 @@ def test_a_report_that_fails_leaves_the_old_one_whole(tmp_path, monkeypatch):
 def test_an_output_that_is_no_directory_is_refused(tmp_path):
     run = write_run(tmp_path / "run", {"A": [0, 1, 2], "B": [0, 1, 3]}, [1, 1])
     (tmp_path / "out").write_text("in the way")
-    with pytest.raises(ReportError, match="must be a directory that can be written"):
-        write_report([run], tmp_path / "out")
+    with pytest.raises(UserError, match="must be a directory that can be written"):
+        write_report(load_runs(run), tmp_path / "out")

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from pyarrow.fs import LocalFileSystem
 
-from rllib_arrow.evaluation.score_table import (
-    CURRICULUM_JSON,
-    EVALUATIONS_CSV,
-    curriculum_text,
-    to_csv,
-    write_atomically,
-)
+from rllib_arrow.curriculum.exposure import Exposure
+from rllib_arrow.curriculum.schedule import Curriculum
+from rllib_arrow.files import write_aside, write_aside_in
+from rllib_arrow.runs import curricula, scores
 
 
 class RunDirectory:
@@ -29,18 +27,22 @@ class RunDirectory:
                 self._remote = (storage.storage_filesystem, storage.trial_fs_path)
         self.local.mkdir(parents=True, exist_ok=True)
 
-    def write_curriculum(self, content: dict[str, Any]) -> None:
-        """Writes `curriculum.json`."""
-        self._write(CURRICULUM_JSON, curriculum_text(content))
+    def write_curriculum(
+        self,
+        curriculum: Curriculum,
+        frames_per_epoch: int,
+        exposures: Sequence[Exposure] | None = None,
+    ) -> None:
+        """Writes `curriculum.json`; `exposures` where a rule of the run switched."""
+        text = curricula.to_json(curriculum, frames_per_epoch, exposures)
+        self._write(curricula.CURRICULUM_JSON, text)
 
     def write_scores(self, rows: list[dict[str, Any]]) -> None:
         """Writes `evaluations.csv`, whole."""
-        self._write(EVALUATIONS_CSV, to_csv(rows))
+        self._write(scores.EVALUATIONS_CSV, scores.to_csv(rows))
 
     def _write(self, name: str, text: str) -> None:
-        write_atomically(self.local / name, text)
+        write_aside(self.local / name, text)
         if self._remote is not None:
-            # An object store shows an object whole or not at all.
             filesystem, path = self._remote
-            with filesystem.open_output_stream(f"{path}/{name}") as stream:
-                stream.write(text.encode())
+            write_aside_in(filesystem, f"{path}/{name}", text.encode())

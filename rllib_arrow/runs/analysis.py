@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from pathlib import Path
 
 import numpy as np
 
@@ -17,16 +16,15 @@ from rllib_arrow.metrics.statistics import (
     probability_of_improvement,
     sample_efficiency,
 )
-from rllib_arrow.reports.load import Run, load_runs, split_method
-from rllib_arrow.reports.normalise import Normaliser, build_normaliser
-from rllib_arrow.reports.results import (
+from rllib_arrow.runs.normalise import Normaliser, build_normaliser
+from rllib_arrow.runs.read import Run, split_method
+from rllib_arrow.runs.results import (
     RATIO,
     Comparison,
     MethodResult,
     Results,
     SingleTaskResult,
 )
-from rllib_arrow.reports.rows import ReportError
 from rllib_arrow.seeding import derive_rng
 
 ABLATION = ("AR25", "AR50", "AR75")
@@ -35,63 +33,44 @@ _SETTING_ORDER = ("default", "reversed", "two_cycle")
 
 
 def analyse(
-    runs: Sequence[str | Path], baselines: Sequence[str | Path] = ()
+    runs: Sequence[Run], baselines: Sequence[Run] = (), notes: Sequence[str] = ()
 ) -> Results:
-    """Loads runs and computes every number of the report."""
-    loaded = load_runs(runs)
-    if not loaded:
-        raise ReportError("no runs were given; name a run directory or a CSV file.")
-    notes: list[str] = []
-    singles = _load_baselines(baselines, notes)
-    single_keys = {run.key for run in singles}
-    loaded = [run for run in loaded if run.key not in single_keys]
-    everything = [*loaded, *singles]
+    """Returns every number of the report on the given runs."""
+    everything = [*runs, *baselines]
     normalisers = {
-        suite: build_normaliser(suite, loaded, singles)
+        suite: build_normaliser(suite, runs, baselines)
         for suite in dict.fromkeys(run.curve.suite for run in everything)
     }
-    if not baselines and any(run.curve.setting == "single" for run in loaded):
+    comparisons = [
+        _compare(suite, setting, sweep, groups, normalisers[suite], baselines)
+        for (suite, setting, sweep), groups in _comparisons(runs).items()
+    ]
+    return Results(
+        list(runs),
+        list(baselines),
+        normalisers,
+        [c for c in comparisons if c.methods],
+        _single_task_results(everything),
+        [*notes, *_notes(runs, baselines)],
+    )
+
+
+def _notes(runs: Sequence[Run], baselines: Sequence[Run]) -> list[str]:
+    notes = []
+    if not baselines and any(run.curve.setting == "single" for run in runs):
         notes.append(
             "Single-task runs are among the runs; name them with --baselines to "
             "normalise by them."
         )
-    inferred = [run.label for run in everything if not run.planned]
+    everything = [*runs, *baselines]
+    inferred = [run.label for run in everything if run.plan is None]
     if inferred:
         notes.append(
             f"{len(inferred)} of {len(everything)} runs (the first is {inferred[0]}) "
             "have no curriculum.json beside them: their exposures are read from "
             "trained_task, and their last evaluation is taken as their end."
         )
-    comparisons = [
-        _compare(suite, setting, sweep, groups, normalisers[suite], singles)
-        for (suite, setting, sweep), groups in _comparisons(loaded).items()
-    ]
-    return Results(
-        loaded,
-        singles,
-        normalisers,
-        [c for c in comparisons if c.methods],
-        _single_task_results(everything),
-        notes,
-    )
-
-
-def _load_baselines(paths: Sequence[str | Path], notes: list[str]) -> list[Run]:
-    if not paths:
-        return []
-    found = load_runs(paths)
-    single = [run for run in found if run.curve.setting == "single"]
-    if not single:
-        raise ReportError(
-            f"--baselines {', '.join(map(str, paths))}: none of the {len(found)} runs "
-            "has the setting 'single'; give single-task runs."
-        )
-    if len(single) < len(found):
-        notes.append(
-            f"{len(found) - len(single)} runs under --baselines are not single-task "
-            "runs and were not used."
-        )
-    return single
+    return notes
 
 
 def method_rank(method: str) -> tuple:
@@ -207,7 +186,7 @@ def _method_result(
 
 def _progress(run: Run, waits: bool) -> str:
     curve = run.curve
-    end = f" of {curve.end}" if run.planned else ""
+    end = f" of {curve.end}" if run.plan else ""
     met = len(curve.first_exposures())
     state = (
         f"unfinished (epoch {curve.now}{end}, {met} of {len(curve.tasks)} tasks met)"

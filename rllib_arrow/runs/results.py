@@ -15,8 +15,8 @@ from rllib_arrow.metrics.statistics import (
     Summary,
     summarise,
 )
-from rllib_arrow.reports.load import Run
-from rllib_arrow.reports.normalise import Normaliser
+from rllib_arrow.runs.normalise import Normaliser
+from rllib_arrow.runs.read import Run
 
 RATIO = "ratio"  # the sweep that the paper has, over the share of long-term memory
 
@@ -37,10 +37,19 @@ class MethodResult:
     def summary(self, metric: str) -> Summary:
         return summarise([v.value for v in self.values.get(metric, [])])
 
+    def by_seed(self) -> list[tuple[int, str, float]]:
+        """Seed, metric and value, by metric; NaN for a seed that has no value yet."""
+        rows = []
+        for metric, values in self.values.items():
+            found = dict(zip(self.seeds, (v.value for v in values), strict=True))
+            found |= {run.curve.seed: np.nan for run in self.waiting}
+            rows += [(seed, metric, found[seed]) for seed in sorted(found)]
+        return rows
+
     def final_scores(self, tasks: Sequence[str]) -> np.ndarray:
         """Normalised scores at the end: [seeds, tasks]."""
         return np.array(
-            [[c.scores[-1, c.tasks.index(task)] for task in tasks] for c in self.curves]
+            [[c.scores[-1, c.columns[task]] for task in tasks] for c in self.curves]
         )
 
 
@@ -57,6 +66,12 @@ class Comparison:
     iqm: dict[str, Interval] = field(default_factory=dict)
     improvement: dict[tuple[str, str], Interval] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
+
+    @property
+    def own_methods(self) -> list[MethodResult]:
+        """The methods without ARROW where it stands in for AR50."""
+        own = self.methods.items()
+        return [result for name, result in own if result.curves[0].method == name]
 
     @property
     def first_curve(self) -> RunCurve:

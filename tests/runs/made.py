@@ -1,4 +1,4 @@
-"""Small run directories with given scores, for the report's tests."""
+"""Small run directories with given scores, for the tests of runs and reports."""
 
 from __future__ import annotations
 
@@ -6,12 +6,15 @@ import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from rllib_arrow.metrics.curve import plan_exposures
+from rllib_arrow.curriculum.exposure import plan_exposures
 
 HEADER = (
     "method,suite,setting,seed,epoch,frames,trained_task,eval_task,"
     "return_mean,return_std,episodes"
 )
+
+# One epoch per task. Singles: A from 10 to 30, B from 0 to 4.
+SCORES = {"A": [10, 30, 20], "B": [0, 1, 3]}
 
 
 def csv_lines(
@@ -26,11 +29,11 @@ def csv_lines(
 ) -> list[str]:
     """The rows of a run that has one score per task and evaluation."""
     tasks = list(scores)
-    exposures = plan_exposures(lengths, cycles)
+    exposures = plan_exposures(tasks, lengths, cycles)
     count = len(scores[tasks[0]])
     lines = []
     for row, epoch in enumerate(epochs or range(count)):
-        on = [tasks[e.task] for e in exposures if e.start < epoch <= e.end]
+        on = [e.task for e in exposures if e.start < epoch <= e.end]
         for task in tasks:
             head = f"{method},{suite},{setting},{seed},{epoch},{100 * epoch}"
             trained = on[0] if on else ""
@@ -65,3 +68,11 @@ def write_run(
     }
     (directory / "curriculum.json").write_text(json.dumps(plan))
     return directory
+
+
+def write_singles(root, method="ARROW", a=(10, 30), b=(0, 4), seed=1, **about):
+    for task, scores in (("A", a), ("B", b)):
+        where = root / f"{method}_{task}_{seed}"
+        about_single = {"method": method, "setting": "single", "seed": seed, **about}
+        write_run(where, {task: list(scores)}, [len(scores) - 1], **about_single)
+    return root

@@ -11,7 +11,7 @@ from rllib_arrow.envs.suites import SUITES, reference_scores
 from rllib_arrow.metrics.continual import SingleTask
 from rllib_arrow.metrics.curve import RunCurve
 from rllib_arrow.metrics.statistics import median_series
-from rllib_arrow.reports.load import Run
+from rllib_arrow.runs.read import Run
 
 NORMALISER = "ARROW"  # the method whose single-task score is 1
 
@@ -75,7 +75,7 @@ def build_normaliser(
     for task in dict.fromkeys(t for run in everything for t in run.curve.tasks):
         scale = (
             _from_baselines(suite, task, baselines)
-            or _from_reference(suite, task)
+            or reference_scale(suite, task)
             or _from_best(task, everything)
         )
         if scale is not None:
@@ -103,7 +103,8 @@ def _from_baselines(suite: str, task: str, baselines: Sequence[Run]) -> Scale | 
     return _scale(float(np.median(lows)), float(high), source)
 
 
-def _from_reference(suite: str, task: str) -> Scale | None:
+def reference_scale(suite: str, task: str) -> Scale | None:
+    """The scale of a task's shipped reference scores, which every run shares."""
     if suite not in SUITES:
         return None
     reference = reference_scores(suite).get(task)
@@ -122,7 +123,7 @@ def _from_best(task: str, runs: Iterable[Run]) -> Scale | None:
     starts = []
     for run in runs:
         if task in run.curve.tasks:
-            raw = run.curve.scores[:, run.curve.tasks.index(task)]
+            raw = run.curve.scores[:, run.curve.columns[task]]
             key = (run.curve.method, run.curve.setting)
             groups.setdefault(key, []).append((run.curve, raw))
             starts += [raw[0]] if run.curve.epochs[0] == 0 else []

@@ -1,0 +1,149 @@
+"""`curriculum.json`: what it says, how it is written and how it is read."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from rllib_arrow.curriculum.exposure import Exposure, plan_exposures
+from rllib_arrow.errors import UserError
+from rllib_arrow.runs.scores import check_regular
+
+if TYPE_CHECKING:
+    from rllib_arrow.curriculum.schedule import Curriculum
+
+CURRICULUM_JSON = "curriculum.json"
+MAX_BYTES = 16 * 2**20
+MAX_EXPOSURES = 100_000
+
+
+class Plan(NamedTuple):
+    """The order of training; `exposures` are what was really trained, if recorded."""
+
+    tasks: tuple[str, ...]
+    epochs_per_task: tuple[int, ...]
+    cycles: int
+    exposures: tuple[Exposure, ...]
+    by_rule: bool  # a rule of the run switched tasks, so seeds may differ
+
+
+def to_json(
+    curriculum: Curriculum,
+    frames_per_epoch: int,
+    exposures: Sequence[Exposure] | None = None,
+) -> str:
+    """Returns the text of `curriculum.json`.
+
+    Tasks and epochs stand in the order of training; the epochs are a single number
+    where all tasks have the same. `exposures` are given where a rule switched tasks.
+    """
+    epochs = list(curriculum.epochs_of_tasks)
+    content: dict[str, Any] = {
+        "suite": curriculum.suite,
+        "setting": curriculum.setting,
+        "order": curriculum.order,
+        "tasks": list(curriculum.task_names),
+        "epochs_per_task": epochs[0] if len(set(epochs)) == 1 else epochs,
+        "cycles": curriculum.cycles,
+        "frames_per_epoch": frames_per_epoch,
+    }
+    if exposures is not None:
+        content["exposures"] = [exposure._asdict() for exposure in exposures]
+    return json.dumps(content, indent=2) + "\n"
+
+
+def read_plan(path: Path) -> Plan | None:
+    """Reads `curriculum.json`, checked; None if there is no such file."""
+    try:
+        check_regular(path, MAX_BYTES)
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return None
+    except (OSError, UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:
+        raise UserError(f"{path}: not readable JSON ({error}).") from None
+    if not isinstance(content, dict):
+        raise UserError(f"{path}: must be a JSON object, not {_shown(content)}.")
+    return _Content(path, content).plan()
+
+
+class _Content:
+    """The parsed file, read with checks that name the key of a fault."""
+
+    def __init__(self, path: Path, content: Mapping[str, Any]) -> None:
+        self._path, self._content = path, content
+
+    def plan(self) -> Plan:
+        tasks, cycles = self._tasks(), self._content.get("cycles")
+        epochs = self._epochs(len(tasks))
+        self._check("cycles", _is_count(cycles), "a whole number above 0")
+        allowed = f"at most {MAX_EXPOSURES // len(tasks):,} for {len(tasks)} tasks"
+        self._check("cycles", len(tasks) * cycles <= MAX_EXPOSURES, allowed)
+        by_rule = "exposures" in self._content
+        exposures = (
+            self._exposures(tasks) if by_rule else plan_exposures(tasks, epochs, cycles)
+        )
+        return Plan(tasks, epochs, cycles, exposures, by_rule)
+
+    def _check(self, key: str, good: bool, allowed: str) -> None:
+        if not good:
+            value = _shown(self._content.get(key))
+            raise UserError(f"{self._path}: {key} ({value}) must be {allowed}.")
+
+    def _tasks(self) -> tuple[str, ...]:
+        tasks = self._content.get("tasks")
+        good = (
+            isinstance(tasks, list)
+            and 0 < len(tasks) <= MAX_EXPOSURES
+            and all(isinstance(name, str) and name for name in tasks)
+            and len(set(tasks)) == len(tasks)
+        )
+        self._check("tasks", good, "a list of distinct task names")
+        return tuple(tasks)
+
+    def _epochs(self, tasks: int) -> tuple[int, ...]:
+        epochs = self._content.get("epochs_per_task")
+        if _is_count(epochs):
+            return (epochs,) * tasks
+        good = isinstance(epochs, list) and len(epochs) == tasks
+        self._check(
+            "epochs_per_task",
+            good and all(map(_is_count, epochs)),
+            f"a whole number above 0, or a list of {tasks}, one per task",
+        )
+        return tuple(epochs)
+
+    def _exposures(self, tasks: tuple[str, ...]) -> tuple[Exposure, ...]:
+        listed = self._content["exposures"]
+        allowed = (
+            "a list of {task, cycle, start, end}, each task one of tasks and each "
+            "start the end before it"
+        )
+        good = isinstance(listed, list) and 0 < len(listed) <= MAX_EXPOSURES
+        self._check("exposures", good, allowed)
+        exposures, start = [], 0
+        for item in listed:
+            good = isinstance(item, dict) and set(item) == set(Exposure._fields)
+            self._check("exposures", good, allowed)
+            exposure = Exposure(**item)
+            good = (
+                exposure.task in tasks
+                and _is_count(exposure.cycle)
+                and exposure.start == start
+                and _is_count(exposure.end)
+                and exposure.end > start
+            )
+            self._check("exposures", good, allowed)
+            exposures.append(exposure)
+            start = exposure.end
+        return tuple(exposures)
+
+
+def _is_count(value: Any) -> bool:
+    return type(value) is int and 1 <= value < 10**15
+
+
+def _shown(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 200 else f"{text[:200]}..."
