@@ -11,14 +11,16 @@ import os
 import time
 from collections import deque
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
 import ray
 from ray.actor import ActorHandle
 
-from rllib_arrow.replay.augmented import AugmentedReplay, Draw
+from rllib_arrow.replay.augmented import AugmentedReplay
 from rllib_arrow.replay.chunk import Chunk
+from rllib_arrow.replay.minibatches import NumberedMinibatches
 
 
 class ReplayActor:
@@ -45,9 +47,8 @@ class ReplayActor:
     def begin(self, epoch: int) -> None:
         """Starts numbering minibatches at 0 again; what was not fetched is dropped."""
         self._epoch = epoch
-        self._shape: tuple[int, int, int] | None = None
-        self._drawn = 0
-        self._unfetched: dict[int, tuple[Draw, set[int]]] = {}
+        self._minibatches = NumberedMinibatches(self._replay.draw)
+        self._apart: dict[str, NumberedMinibatches] = {}
 
     def batch(
         self,
@@ -57,33 +58,28 @@ class ReplayActor:
         batch_size: int,
         length: int,
         epoch: int | None = None,
+        buffer: str | None = None,
     ) -> dict[str, np.ndarray]:
         """Returns one learner's sequences of minibatch `index` since `begin`.
 
         Args:
-            index: Any minibatch of which this shard has not been fetched yet.
-            shard: Which of the `num_shards` equal parts.
-            num_shards: How many learners share a minibatch.
-            batch_size: Sequences in the whole minibatch.
-            length: Rows of a sequence.
+            index, shard, num_shards, batch_size, length: See
+                `NumberedMinibatches.fetch`.
             epoch: If given, must be what `begin` was told last.
+            buffer: "fifo" or "ltdm" for minibatches from this buffer alone. They have
+                numbers and a random stream of their own, and change no others.
         """
-        self._check(epoch, shard, num_shards, batch_size, length)
-        while self._drawn <= index:
-            draw = self._replay.draw(batch_size, length)
-            self._unfetched[self._drawn] = (draw, set(range(num_shards)))
-            self._drawn += 1
-        draw, missing = self._unfetched.get(index, (None, ()))
-        if shard not in missing:
-            raise ValueError(
-                f"Shard {shard} of minibatch {index} has been fetched before; each is "
-                "given out once."
-            )
-        missing.discard(shard)
-        if not missing:
-            del self._unfetched[index]
-        share = batch_size // num_shards
-        return self._replay.gather(draw.part(shard * share, (shard + 1) * share))
+        self._check_epoch(epoch)
+        minibatches = self._minibatches if buffer is None else self._only(buffer)
+        draw = minibatches.fetch(index, shard, num_shards, batch_size, length)
+        return self._replay.gather(draw)
+
+    def _only(self, buffer: str) -> NumberedMinibatches:
+        if buffer not in self._apart:
+            rng = self._replay.stream("draws", self._epoch, buffer)
+            draw = partial(self._replay.draw, buffer=buffer, rng=rng)
+            self._apart[buffer] = NumberedMinibatches(draw)
+        return self._apart[buffer]
 
     def stats(self) -> dict[str, Any]:
         """Returns `AugmentedReplay.stats()`."""
@@ -98,34 +94,12 @@ class ReplayActor:
         self._replay.restore(path)
         self.begin(self._epoch)
 
-    def _check(
-        self,
-        epoch: int | None,
-        shard: int,
-        num_shards: int,
-        batch_size: int,
-        length: int,
-    ) -> None:
+    def _check_epoch(self, epoch: int | None) -> None:
         if epoch is not None and epoch != self._epoch:
             raise ValueError(
                 f"epoch ({epoch}) is not the one begun last ({self._epoch}); call "
                 "begin first."
             )
-        if batch_size % num_shards:
-            raise ValueError(
-                f"batch_size ({batch_size}) must be divisible by num_shards "
-                f"({num_shards})."
-            )
-        if not 0 <= shard < num_shards:
-            raise ValueError(f"shard ({shard}) must be in [0, {num_shards}).")
-        shape = (num_shards, batch_size, length)
-        # Minibatches that nobody has asked for yet are drawn too, so all are alike.
-        if self._shape not in (None, shape):
-            raise ValueError(
-                f"(num_shards, batch_size, length) = {shape} differs from the first "
-                f"call's {self._shape}; call begin before changing them."
-            )
-        self._shape = shape
 
 
 class BatchStream:
@@ -141,6 +115,7 @@ class BatchStream:
         prefetch: How many requests are under way while the learner computes.
         epoch: If given, the actor refuses to mix minibatches of different epochs.
         start: The number of the first minibatch since `begin`.
+        buffer: "fifo" or "ltdm" for minibatches from this buffer alone.
     """
 
     def __init__(
@@ -155,12 +130,13 @@ class BatchStream:
         prefetch: int = 2,
         epoch: int | None = None,
         start: int = 0,
+        buffer: str | None = None,
     ):
         if prefetch < 1:
             raise ValueError(f"prefetch ({prefetch}) must be at least 1.")
         self.waited_s = 0.0  # how long the learner had to wait for batches
         self._request = lambda index: actor.batch.remote(
-            index, shard, num_shards, batch_size, length, epoch
+            index, shard, num_shards, batch_size, length, epoch, buffer
         )
         self._indices = iter(range(start, start + count))
         self._pending: deque[ray.ObjectRef] = deque()

@@ -5,38 +5,28 @@ from __future__ import annotations
 import logging
 import os
 from collections import Counter
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from ray.rllib.utils.replay_buffers.base import ReplayBufferInterface
 
 from rllib_arrow.replay import snapshot
-from rllib_arrow.replay.chunk import DTYPES, Chunk, check_chunk
-from rllib_arrow.replay.retention import Fifo, Reservoir, ltdm_capacity
+from rllib_arrow.replay.chunk import Chunk, check_chunk
+from rllib_arrow.replay.draws import Draw, LossTally, Origin
+from rllib_arrow.replay.parts import (
+    DEFAULTS,
+    RULES,
+    check_settings,
+    make_buffers,
+    make_shares,
+)
+from rllib_arrow.replay.retention import ltdm_capacity
 from rllib_arrow.replay.store import ChunkCodec, ChunkStore, Record, digest_of
 from rllib_arrow.seeding import derive_rng
 
 logger = logging.getLogger(__name__)
-
-
-class Draw(NamedTuple):
-    """Which sequences a minibatch consists of, before any frame is decompressed.
-
-    It holds the stored chunks themselves, so that what is added between drawing and
-    gathering changes nothing.
-    """
-
-    buffer: str  # "fifo" or "ltdm": a minibatch comes whole from one of them
-    records: tuple[Record, ...]
-    starts: np.ndarray  # int64 [B]
-    length: int
-
-    def part(self, start: int, stop: int) -> Draw:
-        """Returns the sequences from number `start` to before `stop`."""
-        return self._replace(
-            records=self.records[start:stop], starts=self.starts[start:stop]
-        )
 
 
 class AugmentedReplay(ReplayBufferInterface):
@@ -54,6 +44,7 @@ class AugmentedReplay(ReplayBufferInterface):
         max_bytes: Refuse chunks that would make the stored bytes pass this.
         num_threads: For compressing. Reading uses one: waking a second thread costs
             more than it gains while a learner keeps the processors busy.
+        parts: Rules other than the paper's; see `parts.DEFAULTS`.
     """
 
     def __init__(
@@ -66,8 +57,11 @@ class AugmentedReplay(ReplayBufferInterface):
         ltdm_probability: float = 0.5,
         max_bytes: int | None = None,
         num_threads: int = 2,
+        **parts: Any,
     ):
-        self._settings = {
+        if unknown := set(parts) - set(DEFAULTS):
+            raise TypeError(f"AugmentedReplay has no parts {sorted(unknown)}.")
+        self._settings = DEFAULTS | {
             "capacity_chunks": capacity_chunks,
             "chunk_length": chunk_length,
             "ltdm_fraction": ltdm_fraction,
@@ -75,23 +69,18 @@ class AugmentedReplay(ReplayBufferInterface):
             "ltdm_probability": ltdm_probability,
             "max_bytes": max_bytes,
             "num_threads": num_threads,
+            **parts,
         }
-        _check_settings(self._settings)
+        check_settings(self._settings)
         self.chunk_length = chunk_length
         self.max_bytes = max_bytes
-        self._ltdm_probability = ltdm_probability
-        ltdm_chunks = ltdm_capacity(capacity_chunks, ltdm_fraction)
         self._rng = derive_rng(seed, "replay", "draws")
-        self._rules = {
-            "fifo": Fifo(capacity_chunks - ltdm_chunks),
-            # Keys have a stream of their own: what stays does not depend on how
-            # often somebody has sampled.
-            "ltdm": Reservoir(ltdm_chunks, derive_rng(seed, "replay", "keys")),
-        }
-        self._slots: dict[str, list[int]] = {"fifo": [], "ltdm": []}  # serials
         self._store = ChunkStore()
+        self._buffers = make_buffers(self._settings, self._store)
+        self._shares = make_shares(self._settings)
         self._codec: ChunkCodec | None = None
         self._added = 0
+        self._fresh_from = 0
         self._pool = ThreadPoolExecutor(num_threads) if num_threads > 1 else None
 
     def __len__(self) -> int:
@@ -109,64 +98,78 @@ class AugmentedReplay(ReplayBufferInterface):
         codec = self._codec or ChunkCodec(self.chunk_length, chunk.obs.shape[1:])
         data = codec.encode(chunk, self._pool)
         record = Record(data, digest_of(data), self._added, task)
-        slots = {name: rule.slot_for_next() for name, rule in self._rules.items()}
-        slots = {name: slot for name, slot in slots.items() if slot is not None}
+        slots = {n: b.retention.slot_for(chunk) for n, b in self._buffers.items()}
         self._refuse_beyond_max_bytes(record, slots)
         self._codec = codec
-        for name, slot in slots.items():
-            self._put(name, slot, record)
-        for rule in self._rules.values():
-            rule.advance()
+        for name, buffer in self._buffers.items():
+            buffer.take(chunk, record, slots[name])
+        self._fit_fifo()
         self._added += 1
         if self._added == 1:
             self._log_estimate()
 
-    def draw(self, batch_size: int, length: int) -> Draw:
-        """Chooses a minibatch: one buffer, then chunks and starts, all uniformly.
+    def begin_epoch(self) -> None:
+        """Notes that chunks added from here on are the fresh ones."""
+        self._fresh_from = self._added
+
+    def draw(
+        self,
+        batch_size: int,
+        length: int,
+        *,
+        buffer: str | None = None,
+        rng: np.random.Generator | None = None,
+    ) -> Draw:
+        """Chooses a minibatch: a buffer, chunks by its rule, and uniform starts.
 
         Args:
             batch_size: How many sequences.
             length: How many rows each has; a sequence never leaves its chunk.
+            buffer: "fifo" or "ltdm", instead of leaving it to chance.
+            rng: A random stream of the caller's; the replay then stays as it is, and
+                what it draws next does not depend on this call.
         """
-        if batch_size < 1:
-            raise ValueError(f"batch_size ({batch_size}) must be at least 1.")
-        if not 1 <= length <= self.chunk_length:
-            raise ValueError(
-                f"length ({length}) must be in [1, {self.chunk_length}]: a sequence "
-                "lies within one chunk."
-            )
-        if not len(self):
-            raise ValueError("The replay is empty: add a chunk before sampling.")
-        buffer = self._choose_buffer()
-        slots = self._slots[buffer]
-        chosen = self._rng.integers(len(slots), size=batch_size)
-        starts = self._rng.integers(self.chunk_length - length + 1, size=batch_size)
-        records = tuple(self._store[slots[slot]] for slot in chosen)
+        self._check_request(batch_size, length, buffer)
+        own, rng = rng is None, rng or self._rng
+        buffer = buffer or self._choose_buffer(rng)
+        records = self._buffers[buffer].choose(batch_size, rng, visit=own)
+        starts = rng.integers(self.chunk_length - length + 1, size=batch_size)
         return Draw(buffer, records, starts, length)
 
     def reseed(self, epoch: int) -> None:
         """Draws from here on from the random stream named by the epoch."""
-        self._rng = derive_rng(self._settings["seed"], "replay", "draws", epoch)
+        self._rng = self.stream("draws", epoch)
+
+    def stream(self, *names: int | str) -> np.random.Generator:
+        """Returns a random stream with a name of its own."""
+        return derive_rng(self._settings["seed"], "replay", *names)
 
     def gather(self, draw: Draw) -> dict[str, np.ndarray]:
         """Returns the sequences of a draw as batch-major arrays [B, T, ...]."""
-        codec = self._codec
-        shape = (len(draw.records), draw.length)
-        batch = {
-            name: np.empty((*shape, *(codec.frame_shape if name == "obs" else ())), dt)
-            for name, dt in DTYPES._asdict().items()
-        }
-        for sequence, record in enumerate(draw.records):
-            start = int(draw.starts[sequence])
-            codec.read_frames(record.data, start, batch["obs"][sequence])
-            for name in Chunk._fields[1:]:
-                field = codec.field(record.data, name)
-                batch[name][sequence] = field[start : start + draw.length]
-        return batch
+        data = [record.data for record in draw.records]
+        return self._codec.gather(data, draw.starts.tolist(), draw.length)
 
     def sample(self, batch_size: int, length: int) -> dict[str, np.ndarray]:
         """Returns a minibatch: arrays [B, T, ...] named as the fields of a Chunk."""
         return self.gather(self.draw(batch_size, length))
+
+    def note_losses(self, origins: Sequence[Origin], losses: np.ndarray) -> None:
+        """Lets sampling rules and shares know how well the world model did.
+
+        Args:
+            origins: Of the epoch's first minibatches.
+            losses: float [len(origins), B], the loss of each of their sequences.
+        """
+        epoch = LossTally(origins, losses)
+        for name, buffer in self._buffers.items():
+            buffer.sampling.learn(epoch.by_chunk(name))
+        for share in self._shares.values():
+            share.update(epoch.means(self._fresh_from))
+        if self._is_split_adaptive:
+            share = self._shares["ltdm_fraction"].value
+            capacity = self._settings["capacity_chunks"]
+            self._buffers["ltdm"].resize(ltdm_capacity(capacity, share))
+            self._fit_fifo()
 
     def stats(self) -> dict[str, Any]:
         """Returns figures for people; the algorithm must not look at them.
@@ -181,18 +184,11 @@ class AugmentedReplay(ReplayBufferInterface):
             "observations": len(self) * self.chunk_length,
             "chunks": len(self),
             "chunks_added": self._added,
+            "ltdm_probability": self._shares["ltdm_probability"].value,
         }
-        for name, serials in self._slots.items():
-            stats[f"{name}_chunks"] = len(serials)
-            stats[f"{name}_capacity"] = self._rules[name].capacity
-            tasks = [self._store[serial].task for serial in serials]
-            stats[f"{name}_tasks"] = dict(Counter(t for t in tasks if t is not None))
-            ages = sorted(self._added - 1 - serial for serial in serials)
-            stats[f"{name}_ages"] = {
-                "min": min(ages, default=0),
-                "median": float(np.median(ages)) if ages else 0.0,
-                "max": max(ages, default=0),
-            }
+        for name, buffer in self._buffers.items():
+            figures = buffer.stats(self._added).items()
+            stats |= {f"{name}_{key}": value for key, value in figures}
         return stats
 
     def save(self, path: str | os.PathLike) -> None:
@@ -221,60 +217,87 @@ class AugmentedReplay(ReplayBufferInterface):
 
     def get_state(self) -> dict[str, Any]:
         """Returns everything: `meta` suits JSON, `records` are the stored chunks."""
+        buffers = self._buffers.items()
         meta = {
             "settings": self._settings,
             "frame_shape": list(self._codec.frame_shape) if self._codec else None,
             "added": self._added,
+            "fresh_from": self._fresh_from,
             "generator": self._rng.bit_generator.state,
-            "rules": {name: rule.get_state() for name, rule in self._rules.items()},
-            "slots": {name: list(slots) for name, slots in self._slots.items()},
+            "rules": {name: buffer.retention.get_state() for name, buffer in buffers},
+            "capacities": {name: buffer.capacity for name, buffer in buffers},
+            "sampling": {name: buffer.sampling.get_state() for name, buffer in buffers},
+            "shares": {name: share.get_state() for name, share in self._shares.items()},
+            "slots": {name: list(buffer.serials) for name, buffer in buffers},
         }
         return {"meta": meta, "records": list(self._store.records())}
 
     def set_state(self, state: dict[str, Any]) -> None:
         """Replaces the contents by those of `get_state` of an equal replay."""
         meta = state["meta"]
-        for key in ("capacity_chunks", "chunk_length", "ltdm_fraction"):
-            if meta["settings"][key] != self._settings[key]:
+        # Snapshots written before there was a choice of parts do not name them.
+        settings = DEFAULTS | meta["settings"]
+        for key in ("capacity_chunks", "chunk_length", "ltdm_fraction", *RULES):
+            if settings[key] != self._settings[key]:
                 raise ValueError(
-                    f"The state's {key} is {meta['settings'][key]}, this replay's is "
+                    f"The state's {key} is {settings[key]}, this replay's is "
                     f"{self._settings[key]}; they must be equal."
                 )
         records = {record.serial: record for record in state["records"]}
         shape = meta["frame_shape"]
         self._codec = ChunkCodec(self.chunk_length, shape) if shape else None
         self._added = meta["added"]
+        self._fresh_from = meta.get("fresh_from", self._added)
         self._rng.bit_generator.state = meta["generator"]
-        self._store = ChunkStore()
-        for name, rule in self._rules.items():
-            rule.set_state(meta["rules"][name])
-            self._slots[name] = list(meta["slots"][name])
-            for serial in self._slots[name]:
-                self._store.hold(records[serial])
+        self._store.clear()
+        for name, buffer in self._buffers.items():
+            buffer.set_state(meta, name, records)
+        for name, share in self._shares.items():
+            share.set_state(meta.get("shares", {}).get(name, {}))
 
-    def _choose_buffer(self) -> str:
-        names = [name for name, slots in self._slots.items() if slots]
-        if len(names) == 1:
-            return names[0]
-        return "ltdm" if self._rng.random() < self._ltdm_probability else "fifo"
+    @property
+    def _is_split_adaptive(self) -> bool:
+        return self._settings["ltdm_fraction_rule"] != "constant"
 
-    def _put(self, name: str, slot: int, record: Record) -> None:
-        slots = self._slots[name]
-        self._store.hold(record)
-        if slot == len(slots):
-            slots.append(record.serial)
-        else:
-            self._store.release(slots[slot])
-            slots[slot] = record.serial
+    def _fit_fifo(self) -> None:
+        """Leaves to the FIFO what the long-term buffer does not use, if that moves.
 
-    def _refuse_beyond_max_bytes(self, record: Record, slots: dict[str, int]) -> None:
-        if self.max_bytes is None or not slots:
+        A reservoir that may grow fills slowly; until then its room is not wasted.
+        """
+        if self._is_split_adaptive:
+            used = len(self._buffers["ltdm"])
+            self._buffers["fifo"].resize(self._settings["capacity_chunks"] - used)
+
+    def _check_request(self, batch_size: int, length: int, buffer: str | None) -> None:
+        if batch_size < 1:
+            raise ValueError(f"batch_size ({batch_size}) must be at least 1.")
+        if not 1 <= length <= self.chunk_length:
+            raise ValueError(
+                f"length ({length}) must be in [1, {self.chunk_length}]: a sequence "
+                "lies within one chunk."
+            )
+        if not len(self):
+            raise ValueError("The replay is empty: add a chunk before sampling.")
+        full = [name for name, held in self._buffers.items() if len(held)]
+        if buffer is not None and buffer not in full:
+            raise ValueError(
+                f"buffer ({buffer!r}) must be one that holds chunks: {full}."
+            )
+
+    def _choose_buffer(self, rng: np.random.Generator) -> str:
+        full = [name for name, buffer in self._buffers.items() if len(buffer)]
+        if len(full) == 1:
+            return full[0]
+        share = self._shares["ltdm_probability"].value
+        return "ltdm" if rng.random() < share else "fifo"
+
+    def _refuse_beyond_max_bytes(
+        self, record: Record, slots: dict[str, int | None]
+    ) -> None:
+        if self.max_bytes is None or all(slot is None for slot in slots.values()):
             return
-        leaving = Counter(
-            self._slots[name][slot]
-            for name, slot in slots.items()
-            if slot < len(self._slots[name])
-        )
+        leaving = Counter(self._buffers[name].leaving(s) for name, s in slots.items())
+        del leaving[None]
         needed = self._store.bytes + len(record.data)
         for serial, releases in leaving.items():
             if self._store.is_last_holder(serial, releases):
@@ -304,14 +327,3 @@ class AugmentedReplay(ReplayBufferInterface):
             estimate / 1e6,
             self.max_bytes,
         )
-
-
-def _check_settings(settings: dict[str, Any]) -> None:
-    for key in ("capacity_chunks", "chunk_length", "num_threads"):
-        if settings[key] < 1:
-            raise ValueError(f"{key} ({settings[key]}) must be at least 1.")
-    for key in ("ltdm_fraction", "ltdm_probability"):
-        if not 0 <= settings[key] <= 1:
-            raise ValueError(f"{key} ({settings[key]}) must be in [0, 1].")
-    if settings["max_bytes"] is not None and settings["max_bytes"] < 1:
-        raise ValueError(f"max_bytes ({settings['max_bytes']}) must be positive.")

@@ -42,7 +42,7 @@ class JournaledReplayActor(ReplayActor):
         self._settings = settings
         self._journal = Path(journal)
         self._splicers: list[Splicer] = []
-        self._epoch = -1
+        self._epoch = self._learned = -1  # the last epochs stored and learned from
         self._untold = False  # a restart that no caller has heard of yet
         restarted = ray.get_runtime_context().was_current_actor_reconstructed
         if restarted and (self._journal / snapshot.MANIFEST).exists():
@@ -72,6 +72,7 @@ class JournaledReplayActor(ReplayActor):
             if not self._splicers:
                 length = self._replay.chunk_length
                 self._splicers = [Splicer(len(part), length) for part in parts]
+            self._replay.begin_epoch()
             for splicer, part in zip(self._splicers, parts, strict=True):
                 for chunk in splicer.push_streams(part):
                     self._replay.add(chunk, task)
@@ -81,9 +82,30 @@ class JournaledReplayActor(ReplayActor):
         restarted, self._untold = self._untold, False
         return self.stats() | {"restarted": restarted}
 
+    def learned(
+        self, epoch: int, losses: np.ndarray, count: int, batch_size: int, length: int
+    ) -> None:
+        """Takes the losses that the learners saw in an epoch; see `note_losses`.
+
+        Args:
+            epoch: The one stored last; the same losses again change nothing.
+            losses: float [world model updates, batch_size].
+            count, batch_size, length: Of the epoch's minibatches. An actor that was
+                restarted since has to draw them again, to know what they were.
+        """
+        self._check_epoch(epoch)
+        if epoch == self._learned:
+            return
+        minibatches = self._minibatches
+        minibatches.draw_up_to(count, 1, batch_size, length)
+        self._replay.note_losses(minibatches.origins[: len(losses)], losses)
+        self._learned = epoch
+        self.save(self._journal)
+
     def sample(self, batch_size: int, length: int) -> dict[str, np.ndarray]:
-        """Returns a minibatch for people to look at, between two epochs."""
-        return self._replay.sample(batch_size, length)
+        """Returns a minibatch for people to look at, which changes no others."""
+        rng = self._replay.stream("pictures", self._epoch)
+        return self._replay.gather(self._replay.draw(batch_size, length, rng=rng))
 
     def pid(self) -> int:
         """Returns the process this actor lives in."""
@@ -94,7 +116,8 @@ class JournaledReplayActor(ReplayActor):
         state = self._replay.get_state()
         waiting = [_pack(splicer.get_state()) for splicer in self._splicers]
         envs = [splicer.num_envs for splicer in self._splicers]
-        state["meta"] |= {"epoch": self._epoch, "waiting": waiting, "envs": envs}
+        state["meta"] |= {"epoch": self._epoch, "learned": self._learned}
+        state["meta"] |= {"waiting": waiting, "envs": envs}
         snapshot.save(path, state)
 
     def load(self, path: str | os.PathLike) -> None:
@@ -146,6 +169,7 @@ class JournaledReplayActor(ReplayActor):
             splicer = Splicer(envs, self._replay.chunk_length)
             splicer.set_state(_unpack(waiting))
             self._splicers.append(splicer)
+        self._learned = meta.get("learned", meta["epoch"])
         self.begin(meta["epoch"])
 
 

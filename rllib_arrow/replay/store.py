@@ -14,7 +14,7 @@ A stored chunk is one immutable byte string, the same in memory and on disk:
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
 from hashlib import blake2b
@@ -24,7 +24,7 @@ from math import prod
 import numpy as np
 import pyarrow as pa
 
-from rllib_arrow.replay.chunk import Chunk
+from rllib_arrow.replay.chunk import DTYPES, Chunk
 
 # A sample of 32 rows touches 3 blocks of 16 frames on average, so half as much again
 # is decoded as is needed. Blocks of 32 are a tenth smaller and a third slower to read.
@@ -99,6 +99,22 @@ class ChunkCodec:
         dtype, count, offset = self._parts[name]
         return np.frombuffer(data, dtype, count, offset)
 
+    def gather(
+        self, chunks: Sequence[bytes], starts: Sequence[int], length: int
+    ) -> dict[str, np.ndarray]:
+        """Returns `length` rows of each stored chunk, as arrays [B, length, ...]."""
+        shape = (len(chunks), length)
+        batch = {
+            name: np.empty((*shape, *(self.frame_shape if name == "obs" else ())), dt)
+            for name, dt in DTYPES._asdict().items()
+        }
+        for sequence, (data, start) in enumerate(zip(chunks, starts, strict=True)):
+            self.read_frames(data, start, batch["obs"][sequence])
+            for name in Chunk._fields[1:]:
+                field = self.field(data, name)
+                batch[name][sequence] = field[start : start + length]
+        return batch
+
     def read_frames(self, data: bytes, start: int, out: np.ndarray) -> None:
         """Writes the frames from row `start` on into `out` [length, H, W, C].
 
@@ -159,6 +175,12 @@ class ChunkStore:
     def records(self) -> Iterable[Record]:
         """Returns all stored chunks, oldest first."""
         return (self._records[serial] for serial in sorted(self._records))
+
+    def clear(self) -> None:
+        """Drops all chunks, whoever holds them."""
+        self.bytes = 0
+        self._records.clear()
+        self._holders.clear()
 
     def hold(self, record: Record) -> None:
         """Adds one holder of the chunk, storing it if this is the first."""

@@ -1,3 +1,4 @@
+import json
 import os
 import signal
 
@@ -24,6 +25,11 @@ SETTINGS = {
     "ltdm_fraction": 0.5,
     "seed": 7,
     "num_threads": 1,
+}
+ADAPTIVE = SETTINGS | {
+    "fifo_sampling": "curious",
+    "ltdm_probability_rule": "after_change",
+    "ltdm_fraction_rule": "balanced",
 }
 ROWS = 24  # of one environment and epoch: half a chunk is left over every other time
 
@@ -85,6 +91,47 @@ def test_a_killed_replay_comes_back_with_everything_and_draws_the_same(actor, tm
     assert ray.get(actor.stats.remote())["chunks_added"] == 6
     assert store(actor, 2)["chunks_added"] == 8
     assert_gives(actor, epochs=3)
+
+
+def adaptive_epochs(epochs):
+    """The state of a replay with all adaptive parts, fed by hand."""
+    replay = AugmentedReplay(**ADAPTIVE)
+    splicer = Splicer(2, 16)
+    for epoch in range(epochs):
+        replay.begin_epoch()
+        for chunk in splicer.push_streams(epoch_rows(epoch)):
+            replay.add(chunk, "task")
+        replay.reseed(epoch)
+        draws = [replay.draw(8, 4) for _ in range(6)]
+        replay.note_losses([draw.origin for draw in draws[:4]], epoch_losses(epoch))
+    return replay.get_state()["meta"]
+
+
+def epoch_losses(epoch):
+    return np.random.default_rng(epoch).gamma(2.0, size=(4, 8)).astype(np.float32)
+
+
+def test_a_replay_killed_before_it_learned_the_losses_ends_up_the_same(
+    cluster, tmp_path
+):
+    """Its priorities and shares depend on what was drawn before it died."""
+    actor = start_journaled_replay(ADAPTIVE, tmp_path / "journal")
+    for epoch in range(4):
+        store(actor, epoch)
+        list(BatchStream(actor, 6, 8, 4, epoch=epoch))
+        if epoch == 2:
+            os.kill(ray.get(actor.pid.remote()), signal.SIGKILL)
+        for _ in range(2):  # the second time as if the first answer had been lost
+            call = actor.learned.remote(epoch, epoch_losses(epoch), 6, 8, 4)
+            ray.get(call)
+    with pytest.raises(ValueError, match=r"epoch \(7\) is not the one begun last"):
+        ray.get(actor.learned.remote(7, epoch_losses(7), 6, 8, 4))
+    ray.kill(actor)
+    # The journal has the losses too: a death right after them would lose nothing.
+    meta = snapshot.load(tmp_path / "journal")["meta"]
+    assert meta["sampling"]["fifo"]["losses"]
+    expected = json.loads(json.dumps(adaptive_epochs(4)))
+    assert {key: meta[key] for key in expected} == expected
 
 
 def test_a_snapshot_travels_between_nodes_in_pieces(actor, tmp_path, monkeypatch):

@@ -1,8 +1,10 @@
+import json
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.stats import chi2
+from scipy.stats import chi2, chisquare
 
 from rllib_arrow.replay.retention import Fifo, Reservoir, ltdm_capacity
 
@@ -12,9 +14,9 @@ LEVEL = 0.001  # how often the right rule would fail a uniformity test by chance
 class AlwaysInsert(Reservoir):
     """The tempting wrong rule: take every chunk in, evict a random one."""
 
-    def slot_for_next(self):
-        if self.size < self.capacity:
-            return self.size
+    def slot_for(self, chunk):
+        if len(self.keys) < self.capacity:
+            return len(self.keys)
         return int(self._next_key * self.capacity)
 
 
@@ -22,10 +24,10 @@ def keep(rule, offered):
     """Returns which of the chunks 0, 1, ... are left after all were offered."""
     slots = {}
     for chunk in range(offered):
-        slot = rule.slot_for_next()
+        slot = rule.slot_for(None)
         if slot is not None:
             slots[slot] = chunk
-        rule.advance()
+        rule.advance(None)
     return [slots[slot] for slot in sorted(slots)]
 
 
@@ -76,11 +78,106 @@ def test_fifo_keeps_the_newest(capacity, offered):
 def test_asking_for_the_slot_changes_nothing(make):
     rule = make(3)
     for _ in range(20):
-        assert rule.slot_for_next() == rule.slot_for_next()
+        assert rule.slot_for(None) == rule.slot_for(None)
         before = rule.get_state()
-        rule.slot_for_next()
+        rule.slot_for(None)
         assert rule.get_state() == before
-        rule.advance()
+        rule.advance(None)
+
+
+class TakesAnything(Reservoir):
+    """The tempting wrong rule for growing: whatever finds a free slot is let in."""
+
+    def _drop(self, key):
+        pass
+
+
+def keep_resizing(rule, plan):
+    """Returns which chunks are left; a plan names the capacity for each chunk."""
+    held = []
+    for chunk, capacity in enumerate(plan):
+        if capacity != rule.capacity:
+            held = [held[slot] for slot in rule.resize(capacity)]
+        slot = rule.slot_for(None)
+        if slot is not None:
+            held[slot : slot + 1] = [chunk]
+        rule.advance(None)
+        assert len(held) <= capacity
+    return held
+
+
+PLANS = [
+    [1] * 10 + [10] * 10,
+    [8] * 20 + [2] * 5 + [12] * 25,
+    [3, 9, 1, 4, 2, 8, 5, 5, 6, 2] * 4,
+]
+
+
+def drawn_p_value(rule, plan, runs):
+    """Tests that one chunk, drawn from those held, is any of all equally often."""
+    rng = np.random.default_rng(0)
+    counts = np.zeros(len(plan))
+    for seed in range(runs):
+        held = keep_resizing(rule(plan[0], np.random.default_rng(seed)), plan)
+        counts[rng.choice(held)] += 1
+    return chisquare(counts).pvalue
+
+
+@pytest.mark.parametrize("plan", PLANS)
+def test_a_draw_is_uniform_over_the_past_however_the_reservoir_grew_and_shrank(plan):
+    assert drawn_p_value(Reservoir, plan, runs=2000) > LEVEL
+
+
+def test_a_draw_is_uniform_after_random_growing_and_shrinking():
+    for seed in range(3):
+        rng = np.random.default_rng(seed)
+        plan = np.repeat(rng.integers(1, 12, size=8), 6).tolist()
+        assert drawn_p_value(Reservoir, plan, runs=1500) > LEVEL
+
+
+@pytest.mark.parametrize("plan", PLANS)
+def test_letting_anything_into_free_slots_fails_the_same_test(plan):
+    assert drawn_p_value(TakesAnything, plan, runs=2000) < LEVEL
+
+
+plans = st.lists(st.integers(0, 8), min_size=1, max_size=40)
+
+
+@given(plan=plans, seed=st.integers(0))
+@settings(max_examples=100, deadline=None)
+def test_a_reservoir_holds_all_keys_above_the_largest_ever_dropped(plan, seed):
+    rule = Reservoir(plan[0], np.random.default_rng(seed))
+    held = keep_resizing(rule, plan)
+    keys = np.random.default_rng(seed).random(len(plan))
+    dropped = max((keys[i] for i in range(len(plan)) if i not in held), default=0.0)
+    assert rule.threshold == dropped
+    assert sorted(held) == [i for i, key in enumerate(keys) if key > dropped]
+    assert rule.keys == [keys[i] for i in held]
+
+
+@given(plan=plans)
+@settings(max_examples=100, deadline=None)
+def test_a_resized_fifo_goes_on_from_the_newest_it_had(plan):
+    newest = []
+    for chunk, capacity in enumerate(plan):
+        newest = newest[max(0, len(newest) - capacity) :]
+        newest = [*newest, chunk][-capacity:] if capacity else []
+    assert sorted(keep_resizing(Fifo(plan[0]), plan)) == newest
+
+
+@given(plan=plans, later=plans, seed=st.integers(0))
+@settings(max_examples=50, deadline=None)
+def test_a_rule_goes_on_from_its_state_through_json(plan, later, seed):
+    for make in (Fifo, lambda n: Reservoir(n, np.random.default_rng(seed))):
+        one, other = make(plan[0]), make(3)
+        keep_resizing(one, plan)
+        other.capacity = one.capacity
+        other.set_state(json.loads(json.dumps(one.get_state())))
+        for capacity in later:
+            assert one.resize(capacity) == other.resize(capacity)
+            assert one.slot_for(None) == other.slot_for(None)
+            one.advance(None)
+            other.advance(None)
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,97 @@
+"""The named parts that a replay's settings choose from."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rllib_arrow.replay.buffer import Buffer
+from rllib_arrow.replay.local_forgetting import LocalForgetting
+from rllib_arrow.replay.retention import Fifo, Reservoir, ltdm_capacity
+from rllib_arrow.replay.sampling import Curious, Uniform
+from rllib_arrow.replay.shares import AfterChange, Balanced, Constant, Share
+from rllib_arrow.replay.store import ChunkStore
+from rllib_arrow.seeding import derive_rng
+
+RETENTION = {
+    "fifo": lambda capacity, seed: Fifo(capacity),
+    "local_forgetting": LocalForgetting,
+}
+SAMPLING = {"uniform": Uniform, "curious": Curious}
+SHARES = {"constant": Constant, "after_change": AfterChange, "balanced": Balanced}
+
+# Which part each setting chooses, and the paper's choices. The long-term buffer is
+# always a uniformly sampled reservoir: else it would not match the distribution.
+RULES = {
+    "fifo_retention": RETENTION,
+    "fifo_sampling": SAMPLING,
+    "ltdm_probability_rule": SHARES,
+    "ltdm_fraction_rule": SHARES,
+}
+DEFAULTS: dict[str, Any] = {
+    "fifo_retention": "fifo",  # which chunks the FIFO keeps
+    "fifo_sampling": "uniform",  # which of them a minibatch takes
+    "ltdm_probability_rule": "constant",  # how `ltdm_probability` moves
+    "ltdm_fraction_rule": "constant",  # how `ltdm_fraction` moves
+    "ltdm_bounds": [0.25, 0.75],  # between which the two move, if they do
+}
+
+
+def uses_losses(settings: dict[str, Any]) -> bool:
+    """Returns whether any part wants to know the losses that learners saw."""
+    keys = ("fifo_sampling", "ltdm_probability_rule", "ltdm_fraction_rule")
+    return any(settings.get(key, DEFAULTS[key]) != DEFAULTS[key] for key in keys)
+
+
+def make_buffers(settings: dict[str, Any], store: ChunkStore) -> dict[str, Buffer]:
+    """Returns the empty buffers "fifo" and "ltdm" over one store."""
+    capacity, seed = settings["capacity_chunks"], settings["seed"]
+    long_term = ltdm_capacity(capacity, settings["ltdm_fraction"])
+    # A long-term buffer that may change its size takes its room as it fills.
+    is_fixed = settings["ltdm_fraction_rule"] == "constant"
+    newest = RETENTION[settings["fifo_retention"]](
+        capacity - long_term if is_fixed else capacity, seed
+    )
+    # Keys have a stream of their own: what stays does not depend on how often somebody
+    # has sampled.
+    reservoir = Reservoir(long_term, derive_rng(seed, "replay", "keys"))
+    return {
+        "fifo": Buffer(store, newest, SAMPLING[settings["fifo_sampling"]]()),
+        "ltdm": Buffer(store, reservoir, Uniform()),
+    }
+
+
+def make_shares(settings: dict[str, Any]) -> dict[str, Share]:
+    """Returns the rules for `ltdm_probability` and `ltdm_fraction`."""
+    return {
+        key: SHARES[settings[f"{key}_rule"]](settings[key], settings["ltdm_bounds"])
+        for key in ("ltdm_probability", "ltdm_fraction")
+    }
+
+
+def check_settings(settings: dict[str, Any]) -> None:
+    """Raises a ValueError that names the first setting no replay can have."""
+    for key in ("capacity_chunks", "chunk_length", "num_threads"):
+        if settings[key] < 1:
+            raise ValueError(f"{key} ({settings[key]}) must be at least 1.")
+    for key in ("ltdm_fraction", "ltdm_probability"):
+        if not 0 <= settings[key] <= 1:
+            raise ValueError(f"{key} ({settings[key]}) must be in [0, 1].")
+    if settings["max_bytes"] is not None and settings["max_bytes"] < 1:
+        raise ValueError(f"max_bytes ({settings['max_bytes']}) must be positive.")
+    for key, parts in RULES.items():
+        if settings[key] not in parts:
+            known = ", ".join(parts)
+            raise ValueError(f"{key} ({settings[key]!r}) must be one of {known}.")
+    low, high = settings["ltdm_bounds"]
+    if not 0 < low <= high < 1:
+        raise ValueError(
+            f"ltdm_bounds ({settings['ltdm_bounds']}) must be two numbers in (0, 1), "
+            "the lower one first."
+        )
+    if settings["ltdm_fraction"] in (0, 1):
+        for key in ("ltdm_probability_rule", "ltdm_fraction_rule"):
+            if settings[key] != "constant":
+                raise ValueError(
+                    f"{key} ({settings[key]!r}) must be constant where ltdm_fraction "
+                    f"({settings['ltdm_fraction']}) leaves only one buffer."
+                )

@@ -1,0 +1,115 @@
+"""A share of the long-term buffer that stays constant or moves once per epoch.
+
+The same rules serve for how often a minibatch is long-term and for how much of the
+memory is. They see the world model's mean losses of an epoch and never a task's name.
+"""
+
+from __future__ import annotations
+
+from math import exp, log
+from typing import Any, NamedTuple, Protocol
+
+
+class EpochLosses(NamedTuple):
+    """Mean losses of an epoch's sequences; None where there were no such sequences."""
+
+    fresh: float | None  # of chunks that were added in this epoch
+    fifo: float | None
+    ltdm: float | None
+
+
+class Share(Protocol):
+    """A number between 0 and 1 that the losses of each epoch may move."""
+
+    value: float
+
+    def update(self, losses: EpochLosses) -> None:
+        """Moves the value after an epoch."""
+
+    def get_state(self) -> dict[str, Any]:
+        """Returns what JSON needs to continue this rule exactly."""
+
+    def set_state(self, state: dict[str, Any]) -> None:
+        """Continues where `get_state` was called."""
+
+
+class Constant:
+    """Stays what it is."""
+
+    def __init__(self, value: float, bounds: tuple[float, float]):
+        self.value = value
+
+    def update(self, losses: EpochLosses) -> None:
+        """Changes nothing."""
+
+    def get_state(self) -> dict[str, Any]:
+        """Returns an empty state: the settings say it all."""
+        return {}
+
+    def set_state(self, state: dict[str, Any]) -> None:
+        """Changes nothing."""
+
+
+class _Moving:
+    """A share between two bounds, and running means of losses."""
+
+    DECAY = 0.8  # of a running mean, per epoch
+
+    def __init__(self, value: float, bounds: tuple[float, float]):
+        self.low, self.high = bounds
+        self.value = min(max(value, self.low), self.high)
+        self._means: dict[str, float] = {}
+
+    def _follow(self, name: str, loss: float) -> float:
+        """Moves the running mean towards the loss; returns the mean of before."""
+        before = self._means.get(name, loss)
+        self._means[name] = self.DECAY * before + (1 - self.DECAY) * loss
+        return before
+
+    def get_state(self) -> dict[str, Any]:
+        """Returns what JSON needs to continue this rule exactly."""
+        return {"value": self.value, "means": dict(self._means)}
+
+    def set_state(self, state: dict[str, Any]) -> None:
+        """Continues where `get_state` was called."""
+        self.value, self._means = state["value"], dict(state["means"])
+
+
+class AfterChange(_Moving):
+    """Low after the data changed, and higher the longer they stay the same.
+
+    The data have changed when the loss on fresh chunks is `JUMP` times its running
+    mean. Answers the first of the limitations that the ARROW paper names: a fixed
+    share lies somewhere between learning the new and keeping the old.
+    """
+
+    JUMP = 1.5
+    RISE = 0.1  # of the way to the upper bound, per epoch
+
+    def update(self, losses: EpochLosses) -> None:
+        """Moves the value after an epoch."""
+        if losses.fresh is not None:
+            mean = self._follow("fresh", losses.fresh)
+            if losses.fresh > self.JUMP * mean:
+                self.value = self.low
+                self._means["fresh"] = losses.fresh
+                return
+        self.value += self.RISE * (self.high - self.value)
+
+
+class Balanced(_Moving):
+    """Such that the losses in both buffers stand alike to their running means.
+
+    The odds of the long-term buffer move by the ratio of the two relative losses: what
+    is predicted worse than it used to be is practised more. Answers the same limitation
+    as `AfterChange`, by feedback instead of by a clock.
+    """
+
+    def update(self, losses: EpochLosses) -> None:
+        """Moves the value after an epoch."""
+        if losses.fifo is None or losses.ltdm is None:
+            return
+        fifo = log(losses.fifo / self._follow("fifo", losses.fifo))
+        ltdm = log(losses.ltdm / self._follow("ltdm", losses.ltdm))
+        odds = self.value / (1 - self.value) * exp(ltdm - fifo)
+        self.value = min(max(odds / (1 + odds), self.low), self.high)
