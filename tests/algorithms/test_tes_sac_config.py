@@ -36,6 +36,7 @@ def test_the_defaults_are_the_papers_table():
         "cnn_depth": 32,
         "mlp_units": 512,
         "mlp_layers": 2,
+        "max_logit_gap": None,
         "replay_capacity_chunks": 1024,
         "replay_chunk_length": 512,
     }
@@ -75,6 +76,7 @@ def test_the_schedule_is_made_of_the_settings():
         ("minatar", "auto", [1.0, 0.1, 0.1, 0.0]),
         ("coinrun", "auto", [1.0, 0.0, 0.0, 0.0]),
         ("coinrun", 2, [1.0, 0.1, 0.0, 0.0]),
+        ("coinrun", "all", [1.0, 0.1, 0.1, 0.1]),
     ],
 )
 def test_collecting_starts_at_random_and_explores_for_sixty_epochs_but_on_coinrun(
@@ -92,6 +94,7 @@ def test_collecting_starts_at_random_and_explores_for_sixty_epochs_but_on_coinru
         ({"updates_per_epoch": 0}, "updates_per_epoch (0) must be a whole number >= 1"),
         ({"actor_lr": "5e-4"}, "actor_lr ('5e-4') must be a number > 0"),
         ({"target_entropy": -1.0}, "target_entropy (-1.0) must be"),
+        ({"max_logit_gap": 0.0}, "max_logit_gap (0.0) must be"),
         ({"exploration_epochs": 1.5}, "exploration_epochs (1.5) must be"),
         ({"alpha_max": 0.1}, "initial_alpha (0.2) must lie between"),
         ({"n_step": 3}, "n_step (3) must be 1"),

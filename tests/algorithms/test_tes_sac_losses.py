@@ -113,6 +113,32 @@ def test_a_policy_that_is_certain_has_finite_losses_and_gradients():
     assert losses.mean_entropy(probs, log_probs, weights).item() == 0.0
 
 
+def test_logits_that_lie_too_far_apart_are_scaled_and_others_left_alone():
+    logits = torch.tensor([[1.0, -2.0, 4.0], [30.0, -10.0, 0.0], [5.0, 5.0, 5.0]])
+    torch.testing.assert_close(
+        losses.within_gap(logits, 8.0),
+        torch.tensor([[1.0, -2.0, 4.0], [6.0, -2.0, 0.0], [5.0, 5.0, 5.0]]),
+    )
+    assert losses.within_gap(logits, None) is logits
+
+
+def test_a_certain_policy_learns_of_a_better_action_only_within_a_logit_gap():
+    q, alpha = torch.tensor([[5.0, 0.0]]), torch.tensor(0.5)
+
+    def gradient(max_gap):
+        logits = torch.tensor([[-140.0, 0.0]], requires_grad=True)
+        policy = losses.log_policy(losses.within_gap(logits, max_gap))
+        losses.policy_loss(*policy, q, alpha, torch.ones(1)).backward()
+        return logits.grad[0, 0].item()
+
+    assert gradient(None) == 0.0
+    # The logits are -7 and 0. The first action's probability p changes the soft value
+    # by the difference in Q and half the difference in log p, and the first logit
+    # changes p by p (1 - p), times the scale 7 / 140.
+    p = math.exp(-7) / (1 + math.exp(-7))
+    assert gradient(7.0) == pytest.approx(-p * (1 - p) * (5 + 0.5 * 7) / 20)
+
+
 def test_a_minibatch_without_any_transition_has_no_loss():
     values, weights = torch.tensor([3.0, 4.0]), torch.zeros(2)
     assert losses.weighted_mean(values, weights).item() == 0.0

@@ -1,14 +1,19 @@
 """The networks and how they act."""
 
+import math
+
 import gymnasium as gym
 import numpy as np
 import pytest
 import torch
+from ray.rllib.algorithms.sac.sac_learner import ACTION_PROBS, ACTION_PROBS_NEXT
 from ray.rllib.core import DEFAULT_MODULE_ID
 
 from benchmarks.sac import build_ours, spaces
 from rllib_arrow import TESSACConfig
 from rllib_arrow.algorithms.tes_sac.rl_module import PixelEncoder, PixelSACCatalog
+
+POLICIES = (ACTION_PROBS, ACTION_PROBS_NEXT)
 
 
 def small_config() -> TESSACConfig:
@@ -84,6 +89,23 @@ def test_an_acting_copy_has_the_policy_alone_and_acts_as_the_learner_would():
         for m in (module, acting)
     ]
     torch.testing.assert_close(*actions)
+
+
+def test_with_a_logit_gap_every_way_to_act_keeps_all_actions_possible():
+    config = small_config().training(max_logit_gap=3.0)
+    module = build_ours(config).module[DEFAULT_MODULE_ID]
+    with torch.no_grad():
+        for parameter in module.pi.parameters():
+            parameter *= 100.0
+    rng = np.random.default_rng(2)
+    obs = torch.tensor(rng.integers(0, 256, (32, 16, 16, 3), np.uint8))
+    logits = module.forward_inference({"obs": obs})["action_dist_inputs"]
+    output = module.forward_train({"obs": obs, "new_obs": obs})
+    for probs in (torch.softmax(logits, -1), *(output[key] for key in POLICIES)):
+        ratio = probs.amax(-1) / probs.amin(-1)
+        torch.testing.assert_close(ratio, torch.full((32,), math.exp(3.0)))
+    drawn, _ = module.act(obs.repeat(200, 1, 1, 1), (), None, torch.Generator())
+    assert all(len(set(drawn[row::32].tolist())) == 6 for row in range(32))
 
 
 @pytest.mark.parametrize(

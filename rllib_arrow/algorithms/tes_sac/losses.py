@@ -65,6 +65,24 @@ def alpha_loss(log_alpha: Tensor, entropy: Tensor, target_entropy: Tensor) -> Te
     return (log_alpha * (entropy - target_entropy)).sum()
 
 
+def within_gap(logits_B_A: Tensor, max_gap: float | None) -> Tensor:
+    """Returns logits scaled down where the largest and the smallest differ by more.
+
+    A softmax of logits that lie far apart is certain, and its gradient is zero: nothing
+    that is learned about the other actions could bring them back. The scale is a
+    constant to the gradient, or the outermost two actions could not approach.
+    """
+    if max_gap is None:
+        return logits_B_A
+    gap_B_1 = spread(logits_B_A.detach()).unsqueeze(-1)
+    return logits_B_A * (max_gap / gap_B_1.clamp(min=max_gap))
+
+
+def spread(values_B_A: Tensor) -> Tensor:
+    """Returns how far the largest value over the actions is from the smallest, [B]."""
+    return values_B_A.amax(-1) - values_B_A.amin(-1)
+
+
 def log_policy(logits_B_A: Tensor) -> tuple[Tensor, Tensor]:
     """Returns probabilities and their logarithms.
 

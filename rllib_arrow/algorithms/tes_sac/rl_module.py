@@ -26,7 +26,7 @@ from ray.rllib.core.models.catalog import Catalog
 from ray.rllib.utils.annotations import override
 from torch import Tensor, nn
 
-from rllib_arrow.algorithms.tes_sac.losses import log_policy
+from rllib_arrow.algorithms.tes_sac.losses import log_policy, within_gap
 from rllib_arrow.models.images import SMALLEST, channel_plan
 
 
@@ -110,9 +110,16 @@ class TESSACRLModule(DefaultSACTorchRLModule):
         probs, _ = self._policy(obs)
         return torch.multinomial(probs, 1, generator=generator).squeeze(1), state
 
+    @override(DefaultSACTorchRLModule)
+    def _forward_inference(self, batch: dict[str, Any]) -> dict[str, Tensor]:
+        return {Columns.ACTION_DIST_INPUTS: self._logits(batch[Columns.OBS])}
+
     def _policy(self, obs: Tensor) -> tuple[Tensor, Tensor]:
+        return log_policy(self._logits(obs))
+
+    def _logits(self, obs: Tensor) -> Tensor:
         features = self.pi_encoder({Columns.OBS: obs})[ENCODER_OUT]
-        return log_policy(self.pi(features))
+        return within_gap(self.pi(features), self.model_config.get("max_logit_gap"))
 
     # Learning
 

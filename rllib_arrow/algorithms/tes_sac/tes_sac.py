@@ -29,6 +29,13 @@ class TESSACConfig(ContinualConfig, SACConfig):
         512, "Width of the hidden layers of policy and Q heads.", ">= 1"
     )
     mlp_layers: int = setting(2, "Number of these hidden layers.", ">= 0")
+    max_logit_gap: float | None = setting(
+        None,
+        "The policy's logits are scaled down where they lie farther apart than this, "
+        "so that it never becomes too certain to learn; None, as in the paper, for "
+        "no limit.",
+        "> 0",
+    )
     target_entropy_fraction: float = setting(
         0.8,
         'Where `target_entropy` is "auto", it starts at this part of the uniform '
@@ -64,8 +71,10 @@ class TESSACConfig(ContinualConfig, SACConfig):
         "epochs.",
         "[0, 1]",
     )
-    exploration_epochs: int | Literal["auto"] = setting(
-        "auto", 'For so many epochs; "auto" is 60, but 0 on CoinRun.', ">= 0"
+    exploration_epochs: int | Literal["auto", "all"] = setting(
+        "auto",
+        'For so many epochs, or "all"; "auto" is 60, but 0 on CoinRun.',
+        ">= 0",
     )
 
     train_batch_size_per_learner: int = rllib_setting(
@@ -111,7 +120,8 @@ class TESSACConfig(ContinualConfig, SACConfig):
         if epochs == "auto":
             suite = self.curriculum_object().suite
             epochs = 0 if suite == "coinrun" else EXPLORATION_EPOCHS
-        return self.exploration_epsilon if epoch < epochs else 0.0
+        explores = epochs == "all" or epoch < epochs
+        return self.exploration_epsilon if explores else 0.0
 
     def entropy_target(self, start: float) -> EntropyTarget:
         """Returns the schedule of these settings, at its beginning."""
@@ -155,6 +165,7 @@ class TESSACConfig(ContinualConfig, SACConfig):
     def _model_config_auto_includes(self) -> dict[str, Any]:
         return super()._model_config_auto_includes | {
             "cnn_depth": self.cnn_depth,
+            "max_logit_gap": self.max_logit_gap,
             "head_fcnet_hiddens": [self.mlp_units] * self.mlp_layers,
             "head_fcnet_activation": "relu",
         }
