@@ -11,6 +11,7 @@ import pytest
 from rllib_arrow import tuned_examples
 from rllib_arrow.cli import make_parser
 from rllib_arrow.experiment import read_experiment
+from tests.algorithms.tiny import tiny_config
 
 ROOT = Path(__file__).parents[1]
 DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -61,9 +62,13 @@ def test_links_lead_somewhere(path):
             assert (path.parent / target).exists(), target
 
 
+def python_blocks(path: Path) -> list[str]:
+    blocks = BLOCK.findall(path.read_text())
+    return [text for language, text in blocks if language == "python"]
+
+
 def test_the_python_example_is_arrow_minatar():
-    blocks = BLOCK.findall(DOCUMENTS[0].read_text())
-    (text,) = (text for language, text in blocks if language == "python")
+    text, _ = python_blocks(DOCUMENTS[0])
     names: dict = {}
     exec(text.split("algorithm =")[0], names)
     config = names["config"]
@@ -72,3 +77,18 @@ def test_the_python_example_is_arrow_minatar():
     assert config.curriculum.items() <= example.pop("curriculum").items()
     for key, value in example.items():
         assert getattr(config, key) == value, key
+
+
+def test_the_readmes_loop_plays_a_checkpoint(
+    tmp_path, monkeypatch, capsys, ray_two_cpus
+):
+    _, text = python_blocks(DOCUMENTS[0])
+    path = tmp_path / re.search(r'Path\("(\S+)"\)', text)[1]
+    config = tiny_config("ARROW").evaluation(evaluation_interval=None)
+    algorithm = config.build_algo()
+    algorithm.train()
+    algorithm.save_to_path(str(path))
+    algorithm.stop()
+    monkeypatch.chdir(tmp_path)
+    exec(text, {})
+    assert float(capsys.readouterr().out.splitlines()[-1]) >= 0

@@ -7,11 +7,11 @@ from typing import Any, NamedTuple
 
 import gymnasium as gym
 import torch
-from ray.rllib.core.columns import Columns
 from ray.rllib.core.rl_module.apis import InferenceOnlyAPI
 from ray.rllib.core.rl_module.torch import TorchRLModule
 from torch import Tensor
 
+from rllib_arrow.algorithms.forward import ForwardByActing
 from rllib_arrow.models.actor_critic import Actor, TwoHotHead
 from rllib_arrow.models.distributions import sample_index
 from rllib_arrow.models.images import Decoder, Encoder, images_to_float
@@ -28,7 +28,7 @@ class Dream(NamedTuple):
     probs: Tensor  # [H, N, num_actions], with gradient to the actor alone
 
 
-class DV3RLModule(TorchRLModule, InferenceOnlyAPI):
+class DV3RLModule(ForwardByActing, TorchRLModule, InferenceOnlyAPI):
     """World model, actor and critic; an acting copy has encoder, RSSM and actor only.
 
     The slow critic and the return range live here so that they travel with the
@@ -168,19 +168,11 @@ class DV3RLModule(TorchRLModule, InferenceOnlyAPI):
 
     # RLlib's forward methods
 
-    def get_initial_state(self) -> dict[str, Tensor]:
-        """Returns the state of one environment, for RLlib's own tools."""
-        h, z, action = self.initial_state(1)
-        return {"h": h[0], "z": z[0], "action": action[0]}
+    state_keys = ("h", "z", "action")
 
-    def _forward(self, batch: dict[str, Any], **kwargs: Any) -> dict[str, Any]:
-        """Acts on one time step; the batch names its `generator` and `is_first`."""
-        state = tuple(batch[Columns.STATE_IN][key] for key in ("h", "z", "action"))
-        actions, state = self.act(
-            batch[Columns.OBS], state, batch["is_first"], batch["generator"]
-        )
-        state = dict(zip(("h", "z", "action"), state, strict=True))
-        return {Columns.ACTIONS: actions, Columns.STATE_OUT: state}
+    def action_logits(self, obs: Tensor, state: tuple[Tensor, ...]) -> Tensor:
+        """Returns the policy's logits in the states that `act` inferred."""
+        return self.actor(torch.cat(state[:2], dim=-1)).log()
 
     def _forward_train(self, batch: dict[str, Any], **kwargs: Any) -> dict[str, Any]:
         raise NotImplementedError(

@@ -26,6 +26,7 @@ from ray.rllib.core.models.catalog import Catalog
 from ray.rllib.utils.annotations import override
 from torch import Tensor, nn
 
+from rllib_arrow.algorithms.forward import ForwardByActing
 from rllib_arrow.algorithms.tes_sac.losses import log_policy, within_gap
 from rllib_arrow.models.images import SMALLEST, channel_plan
 
@@ -82,7 +83,7 @@ def _check_spaces(observation_space: gym.Space, action_space: gym.Space) -> None
         raise ValueError(f"action_space ({action_space}) must be Discrete.")
 
 
-class TESSACRLModule(DefaultSACTorchRLModule):
+class TESSACRLModule(ForwardByActing, DefaultSACTorchRLModule):
     """Policy, twin Q and their targets; an acting copy has the policy alone."""
 
     # Acting
@@ -110,16 +111,13 @@ class TESSACRLModule(DefaultSACTorchRLModule):
         probs, _ = self._policy(obs)
         return torch.multinomial(probs, 1, generator=generator).squeeze(1), state
 
-    @override(DefaultSACTorchRLModule)
-    def _forward_inference(self, batch: dict[str, Any]) -> dict[str, Tensor]:
-        return {Columns.ACTION_DIST_INPUTS: self._logits(batch[Columns.OBS])}
-
-    def _policy(self, obs: Tensor) -> tuple[Tensor, Tensor]:
-        return log_policy(self._logits(obs))
-
-    def _logits(self, obs: Tensor) -> Tensor:
+    def action_logits(self, obs: Tensor, state: tuple) -> Tensor:
+        """Returns the policy's logits for the frames."""
         features = self.pi_encoder({Columns.OBS: obs})[ENCODER_OUT]
         return within_gap(self.pi(features), self.model_config.get("max_logit_gap"))
+
+    def _policy(self, obs: Tensor) -> tuple[Tensor, Tensor]:
+        return log_policy(self.action_logits(obs, ()))
 
     # Learning
 
