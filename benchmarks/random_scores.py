@@ -14,12 +14,19 @@ import sys
 import numpy as np
 
 from rllib_arrow.envs.base import VectorTask
+from rllib_arrow.envs.references import PAPER_SOURCES
 from rllib_arrow.envs.suites import SUITES, make_task, reference_scores
 from rllib_arrow.seeding import derive_rng
 
 SEED = 1
 ENVS = 16
-EPISODES_PER_ENV = {"atari": 2, "coinrun": 64, "minatar": 64, "minatar_variants": 64}
+EPISODES_PER_ENV = {
+    "atari": 2,
+    "coinrun": 64,
+    "minatar": 64,
+    "minatar_variants": 64,
+    "minigrid": 32,
+}
 
 
 def random_returns(task: VectorTask, episodes_per_env: int, seed: int) -> np.ndarray:
@@ -47,7 +54,7 @@ def main(suites: list[str]) -> None:
                 "name": f"random_score/{suite}/{name}",
                 "ours": round(ours, 3),
                 "peer": paper,
-                "peer_name": references[name].paper_source,
+                "peer_name": PAPER_SOURCES.get(suite),
                 "ratio": round(ours / paper, 3) if paper else None,
                 "unit": "return",
                 "std": round(float(returns.std(ddof=1)), 3),

@@ -10,14 +10,12 @@ from typing import Any
 
 from rllib_arrow.curriculum.exposure import Exposure, plan_exposures
 from rllib_arrow.envs.options import check_integer, check_known
-from rllib_arrow.envs.suites import CUSTOM, get_suite, task_name
+from rllib_arrow.envs.suites import CUSTOM, Task, get_suite, is_of_suite, task_name
 from rllib_arrow.errors import UserError
 from rllib_arrow.settings import SettingError, naming
 
 ORDERS = ("default", "reversed")
 _NUMBER_WORDS = ("two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
-
-Task = str | Mapping[str, Any]  # a suite's task, or a user's own (see envs.suites)
 
 
 @dataclass(frozen=True)
@@ -88,7 +86,7 @@ class Curriculum:
         uneven = not isinstance(self.epochs_per_task, int)
         return {
             "suite": self.suite,
-            "tasks": [t if isinstance(t, str) else dict(t) for t in self.tasks],
+            "tasks": [dict(t) if isinstance(t, Mapping) else t for t in self.tasks],
             "order": self.order,
             "epochs_per_task": (
                 list(self.epochs_per_task) if uneven else self.epochs_per_task
@@ -114,8 +112,8 @@ class Curriculum:
         return self._specs[name]
 
     def is_custom(self, name: str) -> bool:
-        """Whether the task of that name is a user's own."""
-        return not isinstance(self.spec(name), str)
+        """Whether the task of that name is not one of the suite's."""
+        return not is_of_suite(self.suite, self.spec(name))
 
     @property
     def setting(self) -> str:

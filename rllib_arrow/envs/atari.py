@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from typing import Any
+
 import numpy as np
 from gymnasium.spaces import Discrete
 
@@ -12,7 +15,25 @@ from rllib_arrow.envs.base import (
     image_space,
     native_seeds,
 )
-from rllib_arrow.envs.options import check_integer, check_probability, require
+from rllib_arrow.envs.options import (
+    check_integer,
+    check_probability,
+    require,
+    unknown,
+)
+
+
+def rom_of(env_id: Any) -> str | None:
+    """Returns ALE's own name of a game known as `ALE/Pong-v5`; None for other ids."""
+    game = re.fullmatch(r"ALE/(\w+)-v5", env_id) if isinstance(env_id, str) else None
+    if game is None:
+        return None
+    roms = require("ale_py.roms", "ale-py", "atari").get_all_rom_ids()
+    known = {rom.replace("_", ""): rom for rom in roms}
+    name = game[1].lower()
+    if name not in known:
+        raise unknown("ALE game", name, known)
+    return known[name]
 
 
 class AtariTask(VectorTask):

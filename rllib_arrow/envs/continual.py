@@ -10,6 +10,7 @@ import numpy as np
 
 from rllib_arrow.envs.options import check_known
 from rllib_arrow.envs.suites import make_task
+from rllib_arrow.errors import UserError
 
 
 class Continual(gym.Env):
@@ -24,7 +25,7 @@ class Continual(gym.Env):
         check_known("env_config key", config, ["suite", "task", "options"])
         for key in ("suite", "task"):
             if key not in config:
-                raise ValueError(f"env_config needs {key!r}; it has {list(config)}.")
+                raise UserError(f"env_config needs {key!r}; it has {list(config)}.")
         self._task = make_task(
             config["suite"], config["task"], 1, **config.get("options", {})
         )
@@ -46,7 +47,7 @@ class Continual(gym.Env):
 
     def step(self, action: int) -> tuple[np.ndarray, float, bool, bool, dict[str, Any]]:
         if not self.action_space.contains(action):
-            raise ValueError(f"action ({action!r}) is not in {self.action_space}.")
+            raise UserError(f"action ({action!r}) is not in {self.action_space}.")
         if self._is_over:
             raise RuntimeError("the episode is over; call reset() before step().")
         rows = self._task.step(np.array([action], np.int64))

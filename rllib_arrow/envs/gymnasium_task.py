@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
 import gymnasium as gym
@@ -17,43 +14,16 @@ from rllib_arrow.envs.base import (
     image_space,
     native_seeds,
 )
-from rllib_arrow.envs.options import check_known, check_positive
+from rllib_arrow.envs.own_task import OwnTask
 from rllib_arrow.errors import UserError
-
-
-@dataclass(frozen=True)
-class OwnTask:
-    """What a user writes to let an environment of their own join a curriculum.
-
-    An id of the form `module:Name-v0` makes Gymnasium import the module first, so
-    that the environment is registered in every process that needs it.
-    """
-
-    id: str
-    kwargs: Mapping[str, Any] = field(default_factory=dict)
-    reward_scale: float = 1.0
-    name: str = ""  # the id, unless given
-
-    @classmethod
-    def from_dict(cls, entry: Mapping[str, Any]) -> OwnTask:
-        """Reads `{id, kwargs, reward_scale, name}`; only the id is needed."""
-        check_known("task key", entry, ["id", "kwargs", "reward_scale", "name"])
-        for key in ("id", "name"):
-            value = entry.get(key, "" if key == "name" else None)
-            if not isinstance(value, str) or (key in entry and not value):
-                raise UserError(f"task {key} ({value!r}) must be a non-empty string.")
-        kwargs = entry.get("kwargs", {})
-        if not isinstance(kwargs, Mapping):
-            raise UserError(f"task kwargs ({kwargs!r}) must be a mapping.")
-        scale = check_positive("task reward_scale", entry.get("reward_scale", 1.0))
-        return cls(entry["id"], dict(kwargs), scale, entry.get("name", entry["id"]))
 
 
 class GymnasiumTask(VectorTask):
     """Copies of one Gymnasium environment, stepped one after the other.
 
     What the environments return is checked, because a frame of the wrong shape or a
-    reward that is not a number would otherwise surface only as a failed update.
+    reward that is not a number would otherwise surface only as a failed update, and an
+    end that is neither true nor false as an evaluation that never ends.
     """
 
     def __init__(self, task: OwnTask, num_envs: int) -> None:
@@ -68,21 +38,19 @@ class GymnasiumTask(VectorTask):
             given = " ".join(f"{space} and {actions}".split())
             raise UserError(
                 f"task {task.name!r} must have uint8 images [H, W, 1 or 3] and "
-                f"actions counted from 0, not {given}."
+                f"actions counted from 0 (the agents learn from pictures), not {given}."
             )
         self.observation_space = image_space(space.shape)
         self.action_space = gym.spaces.Discrete(int(actions.n))
 
     def _make(self) -> gym.Env:
         try:
-            return gym.make(
-                self._task.id, disable_env_checker=True, **self._task.kwargs
-            )
+            return self._task.make()
         except Exception as error:
             reason = " ".join(str(error).split())
             raise UserError(
-                f"task {self._task.name!r}: gymnasium.make({self._task.id!r}) failed "
-                f"with {type(error).__name__}: {reason}"
+                f"task {self._task.name!r}: making {self._task.id!r} failed with "
+                f"{type(error).__name__}: {reason}"
             ) from error
 
     def reset(self, seed: int) -> Rows:
@@ -112,9 +80,11 @@ class GymnasiumTask(VectorTask):
             if is_first[i]:
                 obs[i] = self._checked(env.reset()[0])
                 continue
-            frame, reward, terminated[i], truncated[i], _ = env.step(action)
+            frame, reward, ends, stops, _ = env.step(action)
             obs[i] = self._checked(frame)
             rewards[i] = self._checked_reward(reward)
+            terminated[i] = self._checked_flag("terminated", ends)
+            truncated[i] = self._checked_flag("truncated", stops)
         truncated &= ~terminated
         self._ended = terminated | truncated
         return Rows(obs, rewards, is_first, terminated, truncated)
@@ -134,13 +104,29 @@ class GymnasiumTask(VectorTask):
             )
         return frame
 
-    def _checked_reward(self, reward: Any) -> float:
-        if not math.isfinite(reward):
+    def _checked_reward(self, reward: Any) -> np.float32:
+        # In float32, in which 1e39 is infinite, before and after scaling.
+        try:
+            with np.errstate(over="ignore"):
+                stored = np.float32(reward)
+                scaled = stored * np.float32(self.reward_scale)
+        except (TypeError, ValueError):
+            stored = scaled = np.float32("nan")
+        if np.shape(stored) or not (np.isfinite(stored) and np.isfinite(scaled)):
             raise UserError(
-                f"task {self._task.name!r} returned the reward {reward}; rewards must "
-                "be finite numbers."
+                f"task {self._task.name!r} returned the reward {reward!r}; rewards "
+                "must be finite numbers in float32, also times the reward_scale "
+                f"({self.reward_scale:g})."
             )
-        return reward
+        return stored
+
+    def _checked_flag(self, name: str, flag: Any) -> bool:
+        if not isinstance(flag, (bool, np.bool_)):
+            raise UserError(
+                f"task {self._task.name!r} returned {name}={flag!r}; it must be true "
+                "or false."
+            )
+        return bool(flag)
 
 
 def _is_image(space: gym.Space) -> bool:

@@ -53,6 +53,14 @@ def check_probability(name: str, value: Any) -> float:
     return float(value)
 
 
+def check_finite(name: str, value: Any) -> float:
+    """Returns the value as a float if it is a finite number."""
+    number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    if not number or not math.isfinite(value):
+        raise SettingError(name, value, "must be a finite number")
+    return float(value)
+
+
 def check_positive(name: str, value: Any) -> float:
     """Returns the value as a float if it is a finite number above zero."""
     number = isinstance(value, (int, float)) and not isinstance(value, bool)

@@ -11,19 +11,36 @@ from rllib_arrow.envs.minatar_variants import VARIANTS
 class Reference:
     """A task's scores in raw units, and where they are from."""
 
-    random: float  # mean return of a uniformly random policy, measured here
-    random_std: float  # over episodes
-    random_episodes: int
-    paper_random: float | None
-    arrow: float | None  # single-task ARROW at the end of its training
-    paper_source: str | None
+    random: float  # mean return of a uniformly random policy
+    arrow: float | None  # of single-task ARROW at the end of its training
+    source: str  # where the two are from, in words
+    random_std: float | None = None  # over episodes
+    random_episodes: int = 0
+    paper_random: float | None = None
 
-    @property
-    def source(self) -> str:
-        """Where the two scores that anchor a normalised scale are from, in words."""
-        random = f"random: {self.random_episodes} episodes of benchmarks/random_scores"
-        arrow = self.paper_source if self.arrow is not None else "none"
-        return f"{random}; ARROW: {arrow}"
+    @classmethod
+    def given(cls, low: float, high: float) -> Reference:
+        """Returns a user's own: the scores to be called 0 and 1."""
+        return cls(low, high, "low and high as given with the task")
+
+    @classmethod
+    def measured(cls, suite: str, task: str, reward_scale: float) -> Reference:
+        """Returns the shipped scores of a suite's task."""
+        random, std, episodes = RANDOM[suite][task]
+        told = f"random: {episodes} episodes of benchmarks/random_scores"
+        scaled_random, arrow = PAPER.get(suite, {}).get(task, (None, None))
+        source = PAPER_SOURCES.get(suite)
+        if arrow is None:
+            arrow = SINGLE.get(suite, {}).get(task)
+            source = SINGLE_SOURCE if arrow is not None else "none"
+        return cls(
+            random=random,
+            arrow=arrow,
+            source=f"{told}; ARROW: {source}",
+            random_std=std,
+            random_episodes=episodes,
+            paper_random=scaled_random and scaled_random / reward_scale,
+        )
 
 
 # Mean return, standard deviation over episodes, episodes: the output of
@@ -54,6 +71,12 @@ RANDOM = {
     },
     # The looks of one game: the same episodes, so the same score.
     "minatar_variants": dict.fromkeys(VARIANTS, (2.759, 2.337, 1024)),
+    "minigrid": {
+        "door_key": (0.15, 0.0, 0),
+        "simple_crossing": (0.05, 0.0, 0),
+        "lava_gap": (0.08, 0.0, 0),
+        "multi_room": (0.03, 0.0, 0),
+    },
 }
 
 # Random and single-task ARROW as the paper prints them. Its Atari table has random
@@ -81,3 +104,8 @@ PAPER_SOURCES = {
     "atari": "ARROW paper, appendix table of Atari single-task results",
     "coinrun": "ARROW paper, appendix table of CoinRun single-task results",
 }
+
+# Single-task ARROW at desk scale, where the paper has no scores: the median over seeds
+# at the end of training.
+SINGLE: dict[str, dict[str, float]] = {}
+SINGLE_SOURCE = "median of the single-task runs in docs/results"

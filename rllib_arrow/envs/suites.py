@@ -4,22 +4,28 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
+from gymnasium import Env
 from gymnasium.spaces import Box, Discrete
 
-from rllib_arrow.envs.atari import AtariTask
+from rllib_arrow.envs.atari import AtariTask, rom_of
 from rllib_arrow.envs.base import VectorTask
 from rllib_arrow.envs.coinrun import VARIANTS, CoinRunTask
-from rllib_arrow.envs.gymnasium_task import GymnasiumTask, OwnTask
+from rllib_arrow.envs.gymnasium_task import GymnasiumTask
 from rllib_arrow.envs.minatar import MinAtarTask
 from rllib_arrow.envs.minatar_variants import MinAtarVariantTask
+from rllib_arrow.envs.minigrid import MiniGridTask
 from rllib_arrow.envs.options import check_integer, check_known, unknown
-from rllib_arrow.envs.references import PAPER, PAPER_SOURCES, RANDOM, Reference
+from rllib_arrow.envs.own_task import OwnTask, is_env_name
+from rllib_arrow.envs.references import Reference
 from rllib_arrow.errors import UserError
 
 CUSTOM = "custom"  # the suite of a curriculum made of a user's own tasks alone
+
+# A task of the suite, any other environment, or either with settings (see OwnTask).
+Task = str | type[Env] | Mapping[str, Any]
 
 
 @dataclass(frozen=True)
@@ -130,6 +136,17 @@ SUITES: dict[str, Suite] = {
                 "bullets": "+bullets",
             },
         ),
+        _suite(
+            "minigrid",
+            MiniGridTask,
+            evaluation_episodes=64,
+            labels={
+                "door_key": "DoorKey",
+                "simple_crossing": "SimpleCrossing",
+                "lava_gap": "LavaGap",
+                "multi_room": "MultiRoom",
+            },
+        ),
     )
 }
 
@@ -141,57 +158,104 @@ def get_suite(name: str) -> Suite:
     return SUITES[name]
 
 
-def task_name(suite: str, task: str | Mapping[str, Any]) -> str:
+def is_of_suite(suite: str, task: Task) -> bool:
+    """Whether a task is one of the suite's own."""
+    return isinstance(task, str) and suite != CUSTOM and task in get_suite(suite).tasks
+
+
+def task_name(suite: str, task: Task) -> str:
     """Returns the name a task goes by, after checking that the suite can have it."""
-    if isinstance(task, Mapping):
-        if suite != CUSTOM:
-            get_suite(suite)
-        return OwnTask.from_dict(task).name
-    if suite == CUSTOM:
-        raise UserError(f"a task of suite 'custom' must be {{id: ...}}, not {task!r}.")
-    check_known(f"task of suite {suite!r}", [task], get_suite(suite).tasks)
-    return task
+    if suite != CUSTOM:
+        get_suite(suite)
+    if is_of_suite(suite, task):
+        return task
+    if not isinstance(task, (Mapping, type)):
+        own = isinstance(task, str) and (_other_suite(task) or is_env_name(task))
+        if not own and suite != CUSTOM:
+            raise unknown(f"task of suite {suite!r}", task, get_suite(suite).tasks)
+        if not own:
+            raise UserError(
+                f"unknown environment {task!r}: a task of suite 'custom' is a name "
+                "that Gymnasium or tune.register_env knows, or {id: ...}."
+            )
+    return OwnTask.read(task).name
 
 
-def make_task(
-    suite: str, task: str | Mapping[str, Any], num_envs: int, **options: Any
-) -> VectorTask:
-    """Makes `num_envs` copies of a task: one of the suite's, or a user's own.
+def make_task(suite: str, task: Task, num_envs: int, **options: Any) -> VectorTask:
+    """Makes `num_envs` copies of a task: one of the suite's, or any other environment.
 
-    A mapping `{id, kwargs, reward_scale, name}` is a user's own Gymnasium task. It has
-    the suite's spaces (any image space, if the suite is `custom`); the options are
-    settings of the suite's tasks and leave it alone.
+    Others are a task of another suite (`minigrid/lava_gap`), an ALE game
+    (`ALE/Pong-v5`), which is played as the Atari suite's are, a name that Gymnasium or
+    `tune.register_env` knows, a class, or a mapping with one of these as its `id`.
+    They must have the suite's spaces (any image space, if the suite is `custom`); the
+    options are settings of the suite's tasks, a mapping's `kwargs` of its own.
     """
     name = task_name(suite, task)
     check_integer("num_envs", num_envs, 1)
     known = {} if suite == CUSTOM else get_suite(suite).options
     check_known(f"option of suite {suite!r}", options, known)
-    if isinstance(task, Mapping):
-        own = GymnasiumTask(OwnTask.from_dict(task), num_envs)
-        if suite != CUSTOM:
-            _check_spaces(name, own, get_suite(suite))
-        return own
-    made = get_suite(suite).vector_task(task, num_envs, **options)
-    made.reward_scale = get_suite(suite).reward_scale(task)
+    if is_of_suite(suite, task):
+        return _make_of_suite(suite, task, num_envs, options)
+    own = OwnTask.read(task)
+    if suite == "atari" and rom_of(own.id):
+        own = replace(own, kwargs={**options, **own.kwargs})
+    made = _make_own(own, num_envs)
+    if suite != CUSTOM:
+        _check_spaces(name, made, get_suite(suite))
     return made
 
 
 def reference_scores(suite: str) -> dict[str, Reference]:
     """Returns, per task and in raw units, what random play and ARROW reach."""
-    scale = get_suite(suite).reward_scale
-    references = {}
-    for task in get_suite(suite).tasks:
-        random, std, episodes = RANDOM[suite][task]
-        scaled_random, arrow = PAPER.get(suite, {}).get(task, (None, None))
-        references[task] = Reference(
-            random=random,
-            random_std=std,
-            random_episodes=episodes,
-            paper_random=scaled_random and scaled_random / scale(task),
-            arrow=arrow,
-            paper_source=PAPER_SOURCES.get(suite),
-        )
-    return references
+    return {task: _reference(suite, task) for task in get_suite(suite).tasks}
+
+
+def reference_of(suite: str, task: Task) -> Reference | None:
+    """Returns the scores that anchor a task's normalised scale, if there are any.
+
+    Those that a user gave with the task come first.
+    """
+    if is_of_suite(suite, task):
+        return _reference(suite, task)
+    own = OwnTask.read(task)
+    other = _other_suite(own.id)
+    return own.reference or (_reference(*other) if other else None)
+
+
+def _reference(suite: str, task: str) -> Reference:
+    return Reference.measured(suite, task, get_suite(suite).reward_scale(task))
+
+
+def _other_suite(env_id: Any) -> tuple[str, str] | None:
+    """Splits `minigrid/lava_gap` into a suite and its task, having checked both."""
+    suite, slash, task = env_id.partition("/") if isinstance(env_id, str) else [""] * 3
+    if not slash or suite not in SUITES:
+        return None
+    check_known(f"task of suite {suite!r}", [task], SUITES[suite].tasks)
+    return suite, task
+
+
+def _make_of_suite(
+    suite: str, task: str, num_envs: int, options: Mapping[str, Any]
+) -> VectorTask:
+    made = get_suite(suite).vector_task(task, num_envs, **options)
+    made.reward_scale = get_suite(suite).reward_scale(task)
+    return made
+
+
+def _make_own(own: OwnTask, num_envs: int) -> VectorTask:
+    """Makes what is not the suite's: natively where a suite plays it, else as it is."""
+    other, rom = _other_suite(own.id), rom_of(own.id)
+    if not other and not rom:
+        return GymnasiumTask(own, num_envs)
+    suite = other[0] if other else "atari"
+    check_known(f"option of suite {suite!r}", own.kwargs, get_suite(suite).options)
+    if rom:
+        made = AtariTask(rom, num_envs, **own.kwargs)
+    else:
+        made = _make_of_suite(*other, num_envs, own.kwargs)
+    made.reward_scale *= own.reward_scale
+    return made
 
 
 def _check_spaces(name: str, made: VectorTask, suite: Suite) -> None:

@@ -3,8 +3,9 @@
 import gymnasium as gym
 import numpy as np
 import pytest
+from ray import tune
 
-from rllib_arrow.envs.suites import make_task
+from rllib_arrow.envs.suites import make_task, task_name
 
 ID = "OwnTaskForTests-v0"
 
@@ -40,10 +41,17 @@ class Counter(gym.Env):
             frame = frame.astype(np.float32)
         if self.fault == "list":
             frame = frame.tolist()
-        if self.fault in ("nan", "inf"):
+        if self.fault in ("nan", "inf", "1e39", "1e38"):
             reward = float(self.fault)
+        if self.fault == "text":
+            reward = "much"
+        if self.fault == "array":
+            reward = np.ones(2)
         ended = self.steps == self.length
-        return frame, reward, ended, ended and self.fault == "both", {}
+        stopped = ended and self.fault == "both"
+        if self.fault in ("terminated", "truncated"):
+            ended, stopped = (None, False) if self.fault == "terminated" else (False, 0)
+        return frame, reward, ended, stopped, {}
 
 
 @pytest.fixture(autouse=True)
@@ -96,6 +104,37 @@ def test_own_tasks_join_a_suite_whose_spaces_they_share():
     assert task.reward_scale == 0.5
 
 
+class Configured(Counter):
+    """Takes one mapping, as RLlib's environments do."""
+
+    def __init__(self, config):
+        super().__init__(**config)
+
+
+def test_a_class_is_a_task_and_gets_its_kwargs_as_rllib_gives_them():
+    assert task_name("custom", Configured) == "Configured"
+    assert make_task("custom", Configured, 2).reset(0).obs.shape == (2, 16, 16, 3)
+    entry = {"id": Configured, "kwargs": {"shape": (32, 32, 1)}, "name": "grey"}
+    assert task_name("minatar", entry) == "grey"
+    assert make_task("custom", entry, 1).observation_space.shape == (32, 32, 1)
+
+
+def test_a_name_that_tune_knows_is_a_task():
+    tune.register_env("own_maze", lambda config: Counter(length=config.get("n", 3)))
+    assert task_name("custom", "own_maze") == task_name("minatar", "own_maze")
+    for entry, length in (("own_maze", 3), ({"id": "own_maze", "kwargs": {"n": 5}}, 5)):
+        task = make_task("custom", entry, 1)
+        task.reset(0)
+        ends = [task.step(np.array([0])).is_last[0] for _ in range(length)]
+        assert ends == [False] * (length - 1) + [True]
+
+
+def test_vector_observations_are_refused_in_one_line():
+    with pytest.raises(ValueError, match="'CartPole-v1' must have uint8 images") as e:
+        make_task("custom", "CartPole-v1", 1)
+    assert "the agents learn from pictures" in str(e.value) and "\n" not in str(e.value)
+
+
 @pytest.mark.parametrize("kwargs", [{"shape": (64, 64, 3)}, {"actions": 18}])
 def test_spaces_that_disagree_are_both_shown(kwargs):
     with pytest.raises(ValueError) as error:
@@ -128,6 +167,11 @@ def test_spaces_that_are_not_images_and_actions_are_refused(kwargs):
         ("list", "'mine' returned an observation of type list"),
         ("nan", "'mine' returned the reward nan"),
         ("inf", "'mine' returned the reward inf"),
+        ("1e39", r"'mine' returned the reward 1e\+39; .* in float32"),
+        ("text", "'mine' returned the reward 'much'"),
+        ("array", "'mine' returned the reward array"),
+        ("terminated", "'mine' returned terminated=None; it must be true or false"),
+        ("truncated", "'mine' returned truncated=0; it must be true or false"),
     ],
 )
 def test_what_a_broken_environment_returns_is_reported_with_the_task(fault, message):
@@ -135,6 +179,17 @@ def test_what_a_broken_environment_returns_is_reported_with_the_task(fault, mess
     task.reset(0)
     with pytest.raises(ValueError, match=message):
         task.step(np.zeros(2, np.int64))
+
+
+def test_a_reward_that_only_its_scale_makes_infinite_is_refused():
+    entry = {"id": ID, "name": "mine", "kwargs": {"fault": "1e38"}}
+    task = make_task("custom", entry, 1)
+    task.reset(0)
+    assert task.step(np.array([0])).rewards[0] == np.float32(1e38)
+    task = make_task("custom", entry | {"reward_scale": 10}, 1)
+    task.reset(0)
+    with pytest.raises(ValueError, match=r"times the reward_scale \(10\)"):
+        task.step(np.array([0]))
 
 
 @pytest.mark.parametrize(
@@ -151,6 +206,9 @@ def test_what_a_broken_environment_returns_is_reported_with_the_task(fault, mess
         ({"id": ID, "reward_scale": float("nan")}, r"task reward_scale \(nan\)"),
         ({"id": "Nowhere-v0"}, "'Nowhere-v0'.*failed with NameNotFound"),
         ({"id": ID, "kwargs": {"size": 2}}, "failed with TypeError"),
+        ({"id": ID, "low": 1}, r"task low \(1\) needs low and high"),
+        ({"id": ID, "low": 2, "high": 2.0}, r"low \(2\) must be below task high \(2\)"),
+        ({"id": ID, "low": "0", "high": 2}, r"task low \('0'\) must be a finite"),
     ],
 )
 def test_a_malformed_entry_is_one_line(entry, message):

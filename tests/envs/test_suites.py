@@ -4,7 +4,13 @@ import numpy as np
 import pytest
 
 from rllib_arrow.envs import coinrun, options
-from rllib_arrow.envs.suites import SUITES, make_task, reference_scores, task_name
+from rllib_arrow.envs.suites import (
+    SUITES,
+    make_task,
+    reference_of,
+    reference_scores,
+    task_name,
+)
 from rllib_arrow.errors import UserError
 
 
@@ -40,12 +46,19 @@ def test_suites_have_the_tasks_of_the_contract_in_default_order():
         "monochrome",
         "bullets",
     )
+    assert SUITES["minigrid"].tasks == (
+        "door_key",
+        "simple_crossing",
+        "lava_gap",
+        "multi_room",
+    )
     shapes = {s.name: (s.observation_shape, s.num_actions) for s in SUITES.values()}
     assert shapes == {
         "atari": ((64, 64, 3), 18),
         "coinrun": ((64, 64, 3), 15),
         "minatar": ((16, 16, 3), 6),
         "minatar_variants": ((16, 16, 3), 6),
+        "minigrid": ((16, 16, 3), 6),
     }
     episodes = {s.name: s.evaluation_episodes for s in SUITES.values()}
     assert episodes == {
@@ -53,6 +66,7 @@ def test_suites_have_the_tasks_of_the_contract_in_default_order():
         "coinrun": 256,
         "minatar": 32,
         "minatar_variants": 64,
+        "minigrid": 64,
     }
     assert SUITES["coinrun"].labels["nb_rt_ga"] == "+NB+RT+GA"
 
@@ -96,7 +110,11 @@ def test_options_reach_the_task():
         ((["atari"], "boxing", 1), {}, r"unknown suite \['atari'\]"),
         (("atari", "pacman", 1), {}, "did you mean 'ms_pacman'?"),
         (("minatar", 7, 1), {}, "unknown task of suite 'minatar' 7"),
-        (("custom", "boxing", 1), {}, "must be {id: ...}, not 'boxing'"),
+        (("custom", "boxing", 1), {}, "unknown environment 'boxing': a task of"),
+        (("custom", 7, 1), {}, "unknown environment 7: a task of"),
+        (("custom", int, 1), {}, "task id .*int.* must be the name of an env"),
+        (("custom", "minigrid/lava", 1), {}, "did you mean 'lava_gap'?"),
+        (("custom", "ALE/Pang-v5", 1), {}, "ALE game 'pang': did you mean 'pong'?"),
         (("atari", "boxing", 1), {"frameskip": 2}, "did you mean 'frame_skip'?"),
         (("minatar", "freeway", 1), {"sticki": 2}, "did you mean 'sticky'?"),
         (("minatar", "freeway", 1), {"sticky": 2}, r"sticky \(2\) must be"),
@@ -165,7 +183,7 @@ def test_every_task_ships_a_measured_random_score_with_its_source(suite):
     for reference in references.values():
         assert reference.random_episodes >= needed
         assert "random_scores" in reference.source
-        assert (reference.arrow is None) == suite.startswith("minatar")
+        assert (reference.arrow is None) == suite.startswith("min")
         assert reference.arrow is None or reference.arrow > reference.random
 
 
@@ -174,3 +192,45 @@ def test_task_names_of_own_tasks_are_their_name_or_their_id():
     assert task_name("atari", {"id": "A-v0", "name": "mine"}) == "mine"
     with pytest.raises(ValueError, match="unknown suite"):
         task_name("nowhere", {"id": "A-v0"})
+
+
+def test_any_ale_game_is_played_as_the_suites_are():
+    rows = []
+    for suite, task in (("atari", "boxing"), ("custom", "ALE/Boxing-v5")):
+        made = make_task(suite, task, 1)
+        made.reset(3)
+        rows.append([made.step(np.array([k % 18])) for k in range(20)])
+    for ours, theirs in zip(*rows, strict=True):
+        np.testing.assert_array_equal(ours.obs, theirs.obs)
+    assert task_name("atari", "ALE/Pong-v5") == "ALE/Pong-v5"
+    limited = make_task("atari", "ALE/MsPacman-v5", 1, max_num_frames_per_episode=8)
+    limited.reset(0)
+    assert [limited.step(np.array([0])).is_last[0] for _ in range(2)][1]
+
+
+def test_a_task_of_another_suite_joins_where_the_spaces_agree():
+    task = make_task("minatar", "minigrid/lava_gap", 2, sticky=0.0)
+    assert task.reset(0).obs.shape == (2, 16, 16, 3)
+    entry = {"id": "minatar/freeway", "kwargs": {"hold": 5}, "reward_scale": 2}
+    task = make_task("custom", entry, 1)
+    task.reset(0)
+    steps = 1
+    while not task.step(np.array([0])).is_last[0]:
+        steps += 1
+    assert steps == 500 and task.reward_scale == 2
+    with pytest.raises(ValueError, match="they must agree"):
+        make_task("minatar", "coinrun/nb", 1)
+    entry = {"id": "minigrid/lava_gap", "kwargs": {"sticky": 0.0}}
+    with pytest.raises(ValueError, match="option of suite 'minigrid' 'sticky'"):
+        make_task("minatar", entry, 1)
+
+
+def test_a_users_low_and_high_come_before_the_shipped_scores():
+    assert (
+        reference_of("minatar", "breakout") == reference_scores("minatar")["breakout"]
+    )
+    of_suite = reference_of("custom", "minatar/breakout")
+    assert of_suite == reference_scores("minatar")["breakout"]
+    own = reference_of("custom", {"id": "minatar/breakout", "low": 1, "high": 9})
+    assert (own.random, own.arrow) == (1, 9) and "given" in own.source
+    assert reference_of("custom", "Maze-v0") is None

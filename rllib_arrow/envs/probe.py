@@ -1,0 +1,38 @@
+"""Looks at tasks once before anything is trained on them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from rllib_arrow.envs.base import Rows, VectorTask
+from rllib_arrow.envs.suites import Task, is_of_suite, make_task
+
+SEED = 1
+STEPS = 32
+
+
+def ignores_seed(suite: str, task: Task, options: dict[str, Any]) -> bool:
+    """Whether a short rollout that is repeated with its seed comes out differently.
+
+    Resuming exactly rests on it. The suites' own tasks are tested and not asked here.
+    """
+    if is_of_suite(suite, task):
+        return False
+    made = make_task(suite, task, 1, **options)
+    try:
+        first, second = _rollout(made), _rollout(made)
+    finally:
+        made.close()
+    return any(
+        not np.array_equal(one, other)
+        for before, after in zip(first, second, strict=True)
+        for one, other in zip(before, after, strict=True)
+    )
+
+
+def _rollout(task: VectorTask) -> list[Rows]:
+    rng = np.random.default_rng(SEED)
+    actions = rng.integers(task.action_space.n, size=(STEPS, task.num_envs))
+    return [task.reset(SEED), *(task.step(row) for row in actions)]

@@ -1,0 +1,43 @@
+"""An environment that cannot be repeated is found before training."""
+
+import gymnasium as gym
+import numpy as np
+import pytest
+
+from rllib_arrow.envs.probe import ignores_seed
+
+
+class Noise(gym.Env):
+    """Shows random pixels; what they are drawn with is up to `source`."""
+
+    observation_space = gym.spaces.Box(0, 255, (16, 16, 3), np.uint8)
+    action_space = gym.spaces.Discrete(2)
+
+    def __init__(self, config):
+        self.source = config["source"]
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        return self.frame(), {}
+
+    def frame(self):
+        rng = np.random.default_rng() if self.source == "clock" else self.np_random
+        return rng.integers(256, size=(16, 16, 3), dtype=np.uint8)
+
+    def step(self, action):
+        frame, reward = self.frame(), 0.0
+        if self.source == "reward":
+            reward = float(np.random.default_rng().random())
+        return frame, reward, bool(self.np_random.random() < 0.2), False, {}
+
+
+@pytest.mark.parametrize(
+    ("source", "ignores"), [("seed", False), ("clock", True), ("reward", True)]
+)
+def test_an_environment_that_ignores_its_seed_is_found(source, ignores):
+    task = {"id": Noise, "kwargs": {"source": source}}
+    assert ignores_seed("custom", task, {}) == ignores
+
+
+def test_the_suites_own_tasks_are_not_played():
+    assert not ignores_seed("minatar", "breakout", {"no such option": 1})
