@@ -23,6 +23,7 @@ from ray.rllib.utils.metrics import (
 from rllib_arrow.algorithms.checkpoints import SealedCheckpoints
 from rllib_arrow.algorithms.continual_config import ContinualConfig
 from rllib_arrow.algorithms.runner_calls import RunnerCalls
+from rllib_arrow.envs.probe import warn_of_ignored_seeds
 from rllib_arrow.evaluation.evaluator import Evaluator
 from rllib_arrow.replay.actor import BatchStream
 from rllib_arrow.replay.journal import start_journaled_replay
@@ -54,6 +55,7 @@ class ContinualAlgorithm(SealedCheckpoints):
         self.run_directory.write_curriculum(
             self.curriculum, self.config.frames_per_epoch
         )
+        warn_of_ignored_seeds(self.curriculum, self.config.env_options)
         self.evaluator = Evaluator(self)
         self.replay = start_journaled_replay(
             self.config.replay_settings(),

@@ -11,6 +11,7 @@ from ray.rllib.utils.annotations import override
 
 from rllib_arrow.curriculum.callback import TaskScheduler
 from rllib_arrow.curriculum.schedule import Curriculum
+from rllib_arrow.envs.suites import CUSTOM
 from rllib_arrow.settings import (
     DeclaredSettings,
     SettingError,
@@ -20,6 +21,7 @@ from rllib_arrow.settings import (
 
 # The seeds of the paper's five runs, in its order.
 PAPER_SEEDS = (123456789, 1337, 31337, 42, 987654321)
+PAPER_EPOCHS = 90  # of one task
 
 
 class Minibatches(NamedTuple):
@@ -113,8 +115,18 @@ class ContinualConfig(DeclaredSettings, AlgorithmConfig):
         return 1.0 if epoch == 0 else 0.0
 
     def curriculum_object(self) -> Curriculum:
-        """Returns the curriculum, checked."""
-        return Curriculum.from_dict(self.curriculum)
+        """Returns the curriculum, checked; `.environment()` alone is one of a task."""
+        if self.env in (None, "Continual"):
+            if self.env_config:
+                problem = "must be empty here; tasks have kwargs, suites env_options"
+                raise SettingError("env_config", dict(self.env_config), problem)
+            return Curriculum.from_dict(self.curriculum)
+        if not self.curriculum.keys().isdisjoint(("suite", "tasks")):
+            problem = "must stand alone or be one of the curriculum's tasks"
+            raise SettingError("env", self.env, problem)
+        task = {"id": self.env, "kwargs": dict(self.env_config)}
+        alone = {"suite": CUSTOM, "tasks": [task], "epochs_per_task": PAPER_EPOCHS}
+        return Curriculum.from_dict(alone | self.curriculum)
 
     def replay_settings(self) -> dict[str, Any]:
         """Returns the keyword arguments of this run's `AugmentedReplay`."""

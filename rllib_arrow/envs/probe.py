@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
+import logging
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from rllib_arrow.envs.base import Rows, VectorTask
 from rllib_arrow.envs.suites import Task, is_of_suite, make_task
+
+if TYPE_CHECKING:
+    from rllib_arrow.curriculum.schedule import Curriculum
+
+logger = logging.getLogger(__name__)
 
 SEED = 1
 STEPS = 32
@@ -30,6 +36,17 @@ def ignores_seed(suite: str, task: Task, options: dict[str, Any]) -> bool:
         for before, after in zip(first, second, strict=True)
         for one, other in zip(before, after, strict=True)
     )
+
+
+def warn_of_ignored_seeds(curriculum: Curriculum, options: dict[str, Any]) -> None:
+    """Logs one line for each task whose episodes cannot be repeated."""
+    for name in curriculum.task_names:
+        if ignores_seed(curriculum.suite, curriculum.spec(name), options):
+            logger.warning(
+                "Task %r ignores the seed given to reset(): the same seed and actions "
+                "gave other rows. Runs cannot be repeated, nor resumed exactly.",
+                name,
+            )
 
 
 def _rollout(task: VectorTask) -> list[Rows]:

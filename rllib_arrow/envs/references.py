@@ -72,10 +72,10 @@ RANDOM = {
     # The looks of one game: the same episodes, so the same score.
     "minatar_variants": dict.fromkeys(VARIANTS, (2.759, 2.337, 1024)),
     "minigrid": {
-        "door_key": (0.15, 0.0, 0),
-        "simple_crossing": (0.05, 0.0, 0),
-        "lava_gap": (0.08, 0.0, 0),
-        "multi_room": (0.03, 0.0, 0),
+        "door_key": (0.16, 0.251, 512),
+        "simple_crossing": (0.117, 0.229, 512),
+        "lava_gap": (0.086, 0.238, 512),
+        "multi_room": (0.028, 0.112, 512),
     },
 }
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from gymnasium import Env
@@ -167,18 +167,13 @@ def task_name(suite: str, task: Task) -> str:
     """Returns the name a task goes by, after checking that the suite can have it."""
     if suite != CUSTOM:
         get_suite(suite)
-    if is_of_suite(suite, task):
-        return task
-    if not isinstance(task, (Mapping, type)):
-        own = isinstance(task, str) and (_other_suite(task) or is_env_name(task))
-        if not own and suite != CUSTOM:
-            raise unknown(f"task of suite {suite!r}", task, get_suite(suite).tasks)
-        if not own:
-            raise UserError(
-                f"unknown environment {task!r}: a task of suite 'custom' is a name "
-                "that Gymnasium or tune.register_env knows, or {id: ...}."
-            )
-    return OwnTask.read(task).name
+    if not isinstance(task, (str, type, Mapping)):
+        raise _unknown_task(suite, task)
+    own = OwnTask.read(task)
+    known = isinstance(own.id, type) or _native(suite, own.id) or is_env_name(own.id)
+    if not known:
+        raise _unknown_task(suite, own.id)
+    return own.name
 
 
 def make_task(suite: str, task: Task, num_envs: int, **options: Any) -> VectorTask:
@@ -187,19 +182,21 @@ def make_task(suite: str, task: Task, num_envs: int, **options: Any) -> VectorTa
     Others are a task of another suite (`minigrid/lava_gap`), an ALE game
     (`ALE/Pong-v5`), which is played as the Atari suite's are, a name that Gymnasium or
     `tune.register_env` knows, a class, or a mapping with one of these as its `id`.
-    They must have the suite's spaces (any image space, if the suite is `custom`); the
+    They must have the suite's spaces (any image space, if the suite is `custom`). The
     options are settings of the suite's tasks, a mapping's `kwargs` of its own.
     """
     name = task_name(suite, task)
     check_integer("num_envs", num_envs, 1)
     known = {} if suite == CUSTOM else get_suite(suite).options
     check_known(f"option of suite {suite!r}", options, known)
-    if is_of_suite(suite, task):
-        return _make_of_suite(suite, task, num_envs, options)
     own = OwnTask.read(task)
-    if suite == "atari" and rom_of(own.id):
-        own = replace(own, kwargs={**options, **own.kwargs})
-    made = _make_own(own, num_envs)
+    native = _native(suite, own.id)
+    if native is None:
+        made = GymnasiumTask(own, num_envs)
+    else:
+        shared = options if native[0] == suite else {}
+        made = _make_native(*native, num_envs, {**shared, **own.kwargs})
+        made.reward_scale *= own.reward_scale
     if suite != CUSTOM:
         _check_spaces(name, made, get_suite(suite))
     return made
@@ -207,7 +204,9 @@ def make_task(suite: str, task: Task, num_envs: int, **options: Any) -> VectorTa
 
 def reference_scores(suite: str) -> dict[str, Reference]:
     """Returns, per task and in raw units, what random play and ARROW reach."""
-    return {task: _reference(suite, task) for task in get_suite(suite).tasks}
+    scale = get_suite(suite).reward_scale
+    tasks = get_suite(suite).tasks
+    return {task: Reference.measured(suite, task, scale(task)) for task in tasks}
 
 
 def reference_of(suite: str, task: Task) -> Reference | None:
@@ -215,47 +214,43 @@ def reference_of(suite: str, task: Task) -> Reference | None:
 
     Those that a user gave with the task come first.
     """
-    if is_of_suite(suite, task):
-        return _reference(suite, task)
     own = OwnTask.read(task)
-    other = _other_suite(own.id)
-    return own.reference or (_reference(*other) if other else None)
+    native = _native(suite, own.id)
+    shipped = reference_scores(native[0]).get(native[1]) if native else None
+    return own.reference or shipped
 
 
-def _reference(suite: str, task: str) -> Reference:
-    return Reference.measured(suite, task, get_suite(suite).reward_scale(task))
-
-
-def _other_suite(env_id: Any) -> tuple[str, str] | None:
-    """Splits `minigrid/lava_gap` into a suite and its task, having checked both."""
-    suite, slash, task = env_id.partition("/") if isinstance(env_id, str) else [""] * 3
-    if not slash or suite not in SUITES:
+def _native(suite: str, env_id: str | type) -> tuple[str, str] | None:
+    """Returns the suite that plays an environment, and its name there, if one does."""
+    if is_of_suite(suite, env_id):
+        return suite, env_id
+    if not isinstance(env_id, str):
         return None
-    check_known(f"task of suite {suite!r}", [task], SUITES[suite].tasks)
-    return suite, task
+    if rom := rom_of(env_id):
+        return "atari", rom
+    other, slash, task = env_id.partition("/")
+    if not slash or other not in SUITES:
+        return None
+    check_known(f"task of suite {other!r}", [task], SUITES[other].tasks)
+    return other, task
 
 
-def _make_of_suite(
+def _make_native(
     suite: str, task: str, num_envs: int, options: Mapping[str, Any]
 ) -> VectorTask:
+    check_known(f"option of suite {suite!r}", options, get_suite(suite).options)
     made = get_suite(suite).vector_task(task, num_envs, **options)
     made.reward_scale = get_suite(suite).reward_scale(task)
     return made
 
 
-def _make_own(own: OwnTask, num_envs: int) -> VectorTask:
-    """Makes what is not the suite's: natively where a suite plays it, else as it is."""
-    other, rom = _other_suite(own.id), rom_of(own.id)
-    if not other and not rom:
-        return GymnasiumTask(own, num_envs)
-    suite = other[0] if other else "atari"
-    check_known(f"option of suite {suite!r}", own.kwargs, get_suite(suite).options)
-    if rom:
-        made = AtariTask(rom, num_envs, **own.kwargs)
-    else:
-        made = _make_of_suite(*other, num_envs, own.kwargs)
-    made.reward_scale *= own.reward_scale
-    return made
+def _unknown_task(suite: str, task: Any) -> UserError:
+    if suite != CUSTOM:
+        return unknown(f"task of suite {suite!r}", task, get_suite(suite).tasks)
+    return UserError(
+        f"unknown environment {task!r}: a task of suite 'custom' is a name that "
+        "Gymnasium or tune.register_env knows, or {id: ...}."
+    )
 
 
 def _check_spaces(name: str, made: VectorTask, suite: Suite) -> None:

@@ -4,7 +4,8 @@ import gymnasium as gym
 import numpy as np
 import pytest
 
-from rllib_arrow.envs.probe import ignores_seed
+from rllib_arrow.curriculum import Curriculum
+from rllib_arrow.envs.probe import ignores_seed, warn_of_ignored_seeds
 
 
 class Noise(gym.Env):
@@ -41,3 +42,13 @@ def test_an_environment_that_ignores_its_seed_is_found(source, ignores):
 
 def test_the_suites_own_tasks_are_not_played():
     assert not ignores_seed("minatar", "breakout", {"no such option": 1})
+
+
+def test_each_task_that_cannot_be_repeated_is_named_once(caplog):
+    tasks = [
+        {"id": Noise, "kwargs": {"source": source}, "name": f"by {source}"}
+        for source in ("seed", "clock")
+    ]
+    warn_of_ignored_seeds(Curriculum("custom", tuple(tasks), 1), {})
+    (line,) = caplog.messages
+    assert "'by clock' ignores the seed" in line and "resumed exactly" in line

@@ -112,6 +112,7 @@ def test_options_reach_the_task():
         (("minatar", 7, 1), {}, "unknown task of suite 'minatar' 7"),
         (("custom", "boxing", 1), {}, "unknown environment 'boxing': a task of"),
         (("custom", 7, 1), {}, "unknown environment 7: a task of"),
+        (("minatar", {"id": "brekout"}, 1), {}, "did you mean 'breakout'?"),
         (("custom", int, 1), {}, "task id .*int.* must be the name of an env"),
         (("custom", "minigrid/lava", 1), {}, "did you mean 'lava_gap'?"),
         (("custom", "ALE/Pang-v5", 1), {}, "ALE game 'pang': did you mean 'pong'?"),
@@ -233,4 +234,8 @@ def test_a_users_low_and_high_come_before_the_shipped_scores():
     assert of_suite == reference_scores("minatar")["breakout"]
     own = reference_of("custom", {"id": "minatar/breakout", "low": 1, "high": 9})
     assert (own.random, own.arrow) == (1, 9) and "given" in own.source
+    entry = {"id": "breakout", "low": 1, "high": 9}
+    assert task_name("minatar", entry) == "breakout"
+    assert reference_of("minatar", entry) == own
+    assert make_task("minatar", entry, 1, sticky=0.0).reset(0).obs.shape[1] == 16
     assert reference_of("custom", "Maze-v0") is None
