@@ -192,7 +192,7 @@ def evaluate(args: argparse.Namespace) -> int:
         _check_writable(args.csv)
 
     from rllib_arrow import launch
-    from rllib_arrow.evaluation.checkpoint import evaluate_checkpoint
+    from rllib_arrow.checkpoints.restore_to_act import evaluate_checkpoint
     from rllib_arrow.files import write_aside
     from rllib_arrow.runs.scores import to_csv
 

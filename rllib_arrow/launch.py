@@ -18,10 +18,11 @@ from pyarrow import fs
 from ray import tune
 
 from rllib_arrow import ALGORITHMS
+from rllib_arrow.checkpoints.keeper import CheckpointKeeper, mend_lists
 from rllib_arrow.errors import UserError
 from rllib_arrow.experiment import Experiment, sample_seeds
 from rllib_arrow.experiments.values import examples, is_space, spaces, to_tune
-from rllib_arrow.keeping import CheckpointKeeper, mend_lists, write_aside
+from rllib_arrow.files import write_aside_in
 from rllib_arrow.settings import brief
 
 RECORD = "experiment.json"
@@ -225,7 +226,7 @@ def _write_record(location: str, experiment: Experiment) -> None:
     store, path = fs.FileSystem.from_uri(location)
     store.create_dir(path, recursive=True)
     record = json.dumps(_record_of(experiment), indent=2).encode() + b"\n"
-    write_aside(store, f"{path}/{RECORD}", record)
+    write_aside_in(store, f"{path}/{RECORD}", record)
 
 
 def _read_record(location: str) -> dict[str, Any]:

@@ -26,7 +26,8 @@ class Trial:
     first_epoch: int = 0  # finished before this session, if the run was resumed
     result: dict[str, Any] = field(default_factory=dict)
     scores: dict[str, float] = field(default_factory=dict)
-    scores_epoch: int = 0
+    scores_epoch: int = -1
+    has_new_scores: bool = False
 
     def update(self, result: dict[str, Any], now: float) -> None:
         """Takes in the results of one more epoch."""
@@ -40,8 +41,11 @@ class Trial:
             for task, score in evaluation.items()
             if isinstance(score, dict) and "return_mean" in score
         }
+        epoch = evaluation.get("epoch", 0)
+        # Results repeat the last scores until there are new ones.
+        self.has_new_scores = bool(scores) and epoch != self.scores_epoch
         if scores:
-            self.scores, self.scores_epoch = scores, evaluation.get("epoch", 0)
+            self.scores, self.scores_epoch = scores, epoch
 
     def seconds_left(self, now: float) -> float:
         """Returns the time the remaining epochs take at the pace of this session."""
@@ -218,8 +222,7 @@ class ProgressDisplay(Callback):
 
     def _plain_line(self, known: Trial) -> str:
         progress = known.result["curriculum"]
-        new = (known.result.get("evaluation") or {}).get("epoch")
-        scores = f" | {self._scores(known)}" if new == known.scores_epoch else ""
+        scores = f" | {self._scores(known)}" if known.has_new_scores else ""
         return (
             f"epoch {progress['epoch']}/{progress['total_epochs']} {progress['task']}, "
             f"{self._speed(known)}, {self._left(known)}{scores}"

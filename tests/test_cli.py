@@ -310,7 +310,7 @@ def test_evaluate_points_to_the_newest_checkpoint_of_a_run(here, capsys):
 
 
 def test_evaluate_prints_a_table_and_writes_the_csv(here, capsys, monkeypatch):
-    from rllib_arrow.evaluation import checkpoint
+    from rllib_arrow.checkpoints import restore_to_act
     from rllib_arrow.runs.scores import COLUMNS
 
     row = dict.fromkeys(COLUMNS, 1) | {"method": "ARROW", "eval_task": "breakout"}
@@ -320,7 +320,7 @@ def test_evaluate_prints_a_table_and_writes_the_csv(here, capsys, monkeypatch):
         asked.update(path=path, episodes=episodes, tasks=tasks)
         return [row]
 
-    monkeypatch.setattr(checkpoint, "evaluate_checkpoint", evaluate_checkpoint)
+    monkeypatch.setattr(restore_to_act, "evaluate_checkpoint", evaluate_checkpoint)
     monkeypatch.setattr("rllib_arrow.launch.connect", lambda debug: None)
     (here / "point").mkdir()
     (here / "point" / "rllib_checkpoint.json").write_text("{}")

@@ -14,10 +14,10 @@ import numpy as np
 import pytest
 
 from benchmarks.report import write_run
-from rllib_arrow.algorithms.seal import CheckpointError, seal
+from rllib_arrow.checkpoints.restore_to_act import restore_to_act
+from rllib_arrow.checkpoints.seal import CheckpointError, seal
 from rllib_arrow.cli import main
 from rllib_arrow.errors import UserError
-from rllib_arrow.evaluation.checkpoint import load_for_evaluation
 from rllib_arrow.experiment import read_experiment
 from rllib_arrow.replay import AugmentedReplay, Chunk, SnapshotError
 from rllib_arrow.runs.read import read_runs
@@ -171,7 +171,9 @@ def test_a_damaged_checkpoint_is_refused_before_anything_of_it_is_unpickled(
     def unpickled(*args):
         pytest.fail("unpickled a damaged checkpoint")
 
-    monkeypatch.setattr("rllib_arrow.evaluation.checkpoint.pickle.loads", unpickled)
+    monkeypatch.setattr(
+        "rllib_arrow.checkpoints.restore_to_act.pickle.loads", unpickled
+    )
     whole = contents(checkpoint)
     # An evaluation does not read the replay memory; the test of snapshots does.
     names = sorted(name for name in whole if not name.startswith("replay/"))
@@ -183,7 +185,7 @@ def test_a_damaged_checkpoint_is_refused_before_anything_of_it_is_unpickled(
         if damage(checkpoint, name, whole[name], rng):
             changed = contents(checkpoint)
             with pytest.raises(CheckpointError) as caught:
-                load_for_evaluation(checkpoint)
+                restore_to_act(checkpoint)
             told = str(caught.value)
             assert "\n" not in told and str(checkpoint / name) in told
             if case % 4 == 0:
@@ -227,7 +229,7 @@ def test_a_checkpoint_that_never_was_right_is_named(content, tmp_path, capsys):
     (tmp_path / "replay" / "manifest").touch()
     seal(tmp_path)
     with pytest.raises(CheckpointError, match=r"class_and_ctor_args\.pkl is damaged"):
-        load_for_evaluation(tmp_path)
+        restore_to_act(tmp_path)
     assert main(["evaluate", str(tmp_path)]) == 2
     [line] = capsys.readouterr().err.splitlines()
     assert "class_and_ctor_args.pkl" in line

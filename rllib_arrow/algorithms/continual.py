@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -20,11 +21,12 @@ from ray.rllib.utils.metrics import (
     NUM_ENV_STEPS_SAMPLED_LIFETIME,
 )
 
-from rllib_arrow.algorithms.checkpoints import SealedCheckpoints
 from rllib_arrow.algorithms.continual_config import ContinualConfig
 from rllib_arrow.algorithms.runner_calls import RunnerCalls
+from rllib_arrow.checkpoints.save_and_restore import SealedCheckpoints
 from rllib_arrow.envs.probe import warn_of_ignored_seeds
-from rllib_arrow.evaluation.evaluator import Evaluator
+from rllib_arrow.evaluation.evaluator import Evaluator, Request
+from rllib_arrow.evaluation.protocol import EpisodeScores
 from rllib_arrow.replay.actor import BatchStream
 from rllib_arrow.replay.journal import start_journaled_replay
 from rllib_arrow.runs.directory import RunDirectory
@@ -45,18 +47,23 @@ class ContinualAlgorithm(SealedCheckpoints):
 
     @override(Algorithm)
     def setup(self, config: ContinualConfig) -> None:
-        self.replay = None
+        self.run_directory: RunDirectory | None = None
         self._weights: ray.ObjectRef | None = None
         self._epoch_results: dict[str, Any] = {}
         self._recoveries: list[str] = []
         self.curriculum = self.config.curriculum_object()
         super().setup(config)
+        self.evaluator = Evaluator(self)
+        if not self.to_act:
+            self._start_run()
+
+    def _start_run(self) -> None:
+        """Makes what training needs: the run's directory and its replay."""
         self.run_directory = RunDirectory(self.logdir, getattr(self, "_storage", None))
         self.run_directory.write_curriculum(
             self.curriculum, self.config.frames_per_epoch
         )
         warn_of_ignored_seeds(self.curriculum, self.config.env_options)
-        self.evaluator = Evaluator(self)
         self.replay = start_journaled_replay(
             self.config.replay_settings(),
             self.run_directory.local / "replay_journal",
@@ -67,6 +74,7 @@ class ContinualAlgorithm(SealedCheckpoints):
 
     @override(Algorithm)
     def training_step(self) -> None:
+        self.require_replay("trained")
         epoch = self.iteration
         if epoch >= self.curriculum.total_epochs:
             raise ValueError(
@@ -93,12 +101,10 @@ class ContinualAlgorithm(SealedCheckpoints):
             streams, info = self.env_runner.sample(**parts[0])
             results = [(ray.put(streams), info)]
         else:
-            results = RunnerCalls(
+            results = self._call_runners(
                 self.env_runner_group,
-                self.restore_env_runners,
                 "sample",
                 parts,
-                tell=self.note_recovery,
                 num_returns=2,
                 timeout_s=self.config.sample_timeout_s,
             ).results()
@@ -138,13 +144,45 @@ class ContinualAlgorithm(SealedCheckpoints):
             self._weights = next(iter(calls)).get()
         return self._weights
 
+    def _call_runners(
+        self,
+        group: EnvRunnerGroup,
+        method: str,
+        requests: list[dict[str, Any]],
+        **options: Any,
+    ) -> RunnerCalls:
+        """Asks the remote runners of a group; one that dies is asked again."""
+        return RunnerCalls(
+            group,
+            self.restore_env_runners,
+            method,
+            requests,
+            report=self.note_recovery,
+            **options,
+        )
+
     # Evaluation: RLlib decides when, the paper's protocol decides how.
+
+    def play_here(self, requests: list[Request]) -> list[EpisodeScores]:
+        """Plays the episodes asked for in this process."""
+        runner = self.eval_env_runner or self.env_runner
+        return [runner.evaluate(**request) for request in requests]
+
+    def play_beside(
+        self, requests: list[Request]
+    ) -> Callable[[], list[EpisodeScores]] | None:
+        """Has the evaluation runners play, if there are any; returns how to wait."""
+        group = self.eval_env_runner_group
+        if group is None or group.num_remote_env_runners() == 0:
+            return None
+        return self._call_runners(group, "evaluate", requests).results
 
     @override(Algorithm)
     def evaluate(self, parallel_train_future: Any = None) -> dict[str, Any]:
         """Evaluates all tasks with the policy as it stands, and returns the scores."""
         self.evaluator.start(self.iteration)
-        return self.evaluator.finish()
+        self.evaluator.finish()
+        return self.evaluator.latest()
 
     @override(Algorithm)
     def _run_one_evaluation(self, parallel_train_future: Any = None) -> dict[str, Any]:
@@ -176,7 +214,8 @@ class ContinualAlgorithm(SealedCheckpoints):
         results[NUM_ENV_STEPS_SAMPLED_LIFETIME] = results["frames"]
         results["done"] = last
         results["recovered"], self._recoveries = "; ".join(self._recoveries), []
-        if latest := self.evaluator.take_latest():
+        # Repeated until there are new ones: what Tune goes by must not be missing.
+        if latest := self.evaluator.latest():
             results[EVALUATION_RESULTS] = latest
         return results
 

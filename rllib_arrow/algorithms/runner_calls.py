@@ -25,14 +25,14 @@ class RunnerCalls:
         method: str,
         requests: list[dict[str, Any]],
         *,
-        tell: Callable[[str], None],
+        report: Callable[[str], None],
         num_returns: int = 1,
         timeout_s: float | None = None,
         attempts: int = 5,
     ):
         self._manager = group._worker_manager
         self._restore = lambda: restore(group)
-        self._method, self._requests, self._tell = method, requests, tell
+        self._method, self._requests, self._report = method, requests, report
         self._num_returns, self._timeout_s = num_returns, timeout_s
         self._attempts = attempts
         healthy = self._manager.healthy_actor_ids() or self._recover()
@@ -61,14 +61,14 @@ class RunnerCalls:
                 last = ray.get(refs[-1], timeout=self._timeout_s)
                 return last if self._num_returns == 1 else (*refs[:-1], last)
             except GetTimeoutError:
-                self._tell(
+                self._report(
                     f"env runner {actor_id} gave no answer to {self._method!r} within "
                     f"{self._timeout_s:.0f} s (sample_timeout_s); it is replaced and "
                     "its work done again, nothing is lost"
                 )
                 ray.kill(self._manager.actors()[actor_id], no_restart=False)
             except RayActorError:
-                self._tell(
+                self._report(
                     f"env runner {actor_id} died in {self._method!r}; its work is done "
                     "again, nothing is lost"
                 )

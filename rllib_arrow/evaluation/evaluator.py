@@ -2,17 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
 
+import ray
 from ray.rllib.callbacks.utils import make_callback
 
-from rllib_arrow.algorithms.runner_calls import RunnerCalls
+from rllib_arrow.curriculum.schedule import Curriculum
 from rllib_arrow.evaluation.protocol import EpisodeScores
+from rllib_arrow.runs.directory import RunDirectory
 from rllib_arrow.runs.live import live_metrics
 
-if TYPE_CHECKING:
-    from rllib_arrow.algorithms.continual import ContinualAlgorithm
+Request = dict[str, Any]  # the keyword arguments of an env runner's `evaluate`
+
+
+class Evaluated(Protocol):
+    """What an evaluator needs of the algorithm whose policy it scores."""
+
+    config: Any
+    curriculum: Curriculum
+    run_directory: RunDirectory | None
+    callbacks: list[Any]
+    metrics: Any
+
+    def weights(self) -> ray.ObjectRef:
+        """Returns a reference to what a runner needs to act as the policy stands."""
+
+    def play_here(self, requests: list[Request]) -> list[EpisodeScores]:
+        """Answers the requests in this process."""
+
+    def play_beside(
+        self, requests: list[Request]
+    ) -> Callable[[], list[EpisodeScores]] | None:
+        """Has the evaluation runners answer, if there are any; returns how to wait."""
 
 
 class Evaluator:
@@ -22,13 +44,12 @@ class Evaluator:
     and writes `evaluations.csv`. Which runner plays which task changes nothing.
     """
 
-    def __init__(self, algorithm: ContinualAlgorithm):
+    def __init__(self, algorithm: Evaluated):
         self._algorithm = algorithm
         self._config = algorithm.config
         self._curriculum = algorithm.curriculum
         self._rows: list[dict[str, Any]] = []
-        self._pending: tuple[int, RunnerCalls] | None = None
-        self._latest: dict[str, Any] | None = None
+        self._pending: tuple[int, Callable[[], list[EpisodeScores]]] | None = None
 
     def start(self, epoch: int) -> None:
         """Begins the evaluation of an epoch, unless it has been evaluated already."""
@@ -38,41 +59,39 @@ class Evaluator:
         if any(row["epoch"] == epoch for row in self._rows):
             return
         self._fire("on_evaluate_start")
-        group = self._algorithm.eval_env_runner_group
-        if group is not None and group.num_remote_env_runners() > 0:
-            calls = RunnerCalls(
-                group,
-                self._algorithm.restore_env_runners,
-                "evaluate",
-                self._requests(epoch, self._curriculum.task_names),
-                tell=self._algorithm.note_recovery,
-            )
-            self._pending = (epoch, calls)
+        tasks = self._curriculum.task_names
+        wait = self._algorithm.play_beside(self._requests(epoch, tasks))
+        if wait is None:
+            self._record(self.score(epoch, tasks))
         else:
-            self._record(epoch, self.score(epoch, self._curriculum.task_names))
+            self._pending = (epoch, wait)
 
     def score(
         self, epoch: int, tasks: Sequence[str], episodes: int | None = None
     ) -> list[dict[str, Any]]:
         """Evaluates tasks here and now; returns rows and leaves the table alone."""
-        runner = self._algorithm.eval_env_runner or self._algorithm.env_runner
-        requests = self._requests(epoch, tasks, episodes)
-        scores = [runner.evaluate(**request) for request in requests]
+        scores = self._algorithm.play_here(self._requests(epoch, tasks, episodes))
         return self._rows_of(epoch, tasks, scores)
 
-    def finish(self) -> dict[str, Any]:
-        """Waits for the evaluation under way, if any; returns the latest scores."""
+    def finish(self) -> None:
+        """Waits for the evaluation under way, if any, and writes its rows."""
         if self._pending:
-            epoch, calls = self._pending
+            epoch, wait = self._pending
             self._pending = None
             tasks = self._curriculum.task_names
-            self._record(epoch, self._rows_of(epoch, tasks, calls.results()))
-        return self._latest or {}
+            self._record(self._rows_of(epoch, tasks, wait()))
 
-    def take_latest(self) -> dict[str, Any] | None:
-        """Returns the scores that came in since the last call, once."""
-        latest, self._latest = self._latest, None
-        return latest
+    def latest(self) -> dict[str, Any]:
+        """Returns the scores of the last epoch that was evaluated; {} before any."""
+        if not self._rows:
+            return {}
+        epoch = self._rows[-1]["epoch"]
+        scores = {"epoch": epoch} | live_metrics(self._rows, self._curriculum)
+        for row in self._rows:
+            if row["epoch"] == epoch:
+                keys = ("return_mean", "return_std", "episodes")
+                scores[row["eval_task"]] = {key: row[key] for key in keys}
+        return scores
 
     def finished_rows(self) -> list[dict[str, Any]]:
         """Returns all rows, having waited for those under way."""
@@ -81,9 +100,9 @@ class Evaluator:
 
     def set_rows(self, rows: list[dict[str, Any]]) -> None:
         """Takes the rows of a checkpoint and writes them out again."""
-        self._pending, self._latest, self._rows = None, None, list(rows)
+        self._pending, self._rows = None, list(rows)
         if self._rows:
-            self._algorithm.run_directory.write_scores(self._rows)
+            self._write()
 
     def _requests(
         self, epoch: int, tasks: Sequence[str], episodes: int | None = None
@@ -118,19 +137,17 @@ class Evaluator:
             for task, score in zip(tasks, scores, strict=True)
         ]
 
-    def _record(self, epoch: int, rows: list[dict[str, Any]]) -> None:
+    def _record(self, rows: list[dict[str, Any]]) -> None:
         self._rows += rows
-        self._algorithm.run_directory.write_scores(self._rows)
-        metrics = live_metrics(self._rows, self._curriculum)
-        self._latest = {"epoch": epoch} | metrics
-        for row in rows:
-            self._latest[row["eval_task"]] = {
-                key: row[key] for key in ("return_mean", "return_std", "episodes")
-            }
-        self._fire("on_evaluate_end", evaluation_metrics=self._latest)
+        self._write()
+        self._fire("on_evaluate_end", evaluation_metrics=self.latest())
+
+    def _write(self) -> None:
+        if self._algorithm.run_directory is not None:
+            self._algorithm.run_directory.write_scores(self._rows)
 
     def _fire(self, event: str, **more: Any) -> None:
-        """Tells RLlib's callbacks, as RLlib's own evaluation does."""
+        """Calls RLlib's callbacks, as RLlib's own evaluation does."""
         make_callback(
             event,
             callbacks_objects=self._algorithm.callbacks,

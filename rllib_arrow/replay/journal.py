@@ -125,7 +125,7 @@ class JournaledReplayActor(ReplayActor):
         self._read(path)
         self.save(self._journal)
 
-    # For a snapshot from or to another node; see `transfer.py`.
+    # For a snapshot from or to another node; see `checkpoints/transfer.py`.
 
     def node_id(self) -> str:
         """Returns the node this actor lives on."""

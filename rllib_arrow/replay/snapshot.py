@@ -31,6 +31,10 @@ class SnapshotError(UserError):
     """A file of a snapshot is missing, damaged, or belongs to something else."""
 
 
+class DamagedSnapshotError(SnapshotError):
+    """A file of a snapshot was read, and is not what was saved."""
+
+
 def save(path: str | os.PathLike, state: dict[str, Any]) -> None:
     """Writes a snapshot into the directory `path`.
 
@@ -91,7 +95,7 @@ def _read_segment(path: Path, size: int, contents: list[tuple]) -> Iterator[Reco
         with open(path, "rb") as file:
             found = os.fstat(file.fileno()).st_size
             if found != size:
-                raise SnapshotError(
+                raise DamagedSnapshotError(
                     f"{path} has {found} bytes instead of {size}: the snapshot is "
                     "damaged; use another one."
                 )
@@ -99,7 +103,7 @@ def _read_segment(path: Path, size: int, contents: list[tuple]) -> Iterator[Reco
                 file.seek(offset)
                 data = file.read(length)
                 if digest_of(data) != digest:
-                    raise SnapshotError(
+                    raise DamagedSnapshotError(
                         f"{path} does not match its checksum at byte {offset}: the "
                         "snapshot is damaged; use another one."
                     )
@@ -124,7 +128,7 @@ def _read_manifest(root: Path) -> dict[str, Any]:
         raise SnapshotError(f'{path} is not a "{_FORMAT}" file.')
     text = content.partition(b"\n")[2]
     if content != _header(text) + text:
-        raise SnapshotError(
+        raise DamagedSnapshotError(
             f"{path} does not match its checksum: the snapshot is damaged; use "
             "another one."
         )

@@ -8,14 +8,8 @@ import ray
 from ray.util.placement_group import placement_group, remove_placement_group
 from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
 
-from rllib_arrow.replay import (
-    AugmentedReplay,
-    BatchStream,
-    Splicer,
-    journal,
-    snapshot,
-    transfer,
-)
+from rllib_arrow.checkpoints import transfer
+from rllib_arrow.replay import AugmentedReplay, BatchStream, Splicer, journal, snapshot
 from rllib_arrow.replay.journal import start_journaled_replay
 from tests.replay.reference import assert_same_batch, make_chunk
 

@@ -1,42 +1,64 @@
-"""Checkpoints that hold the replay too, and are known to be whole."""
+"""An algorithm that saves its replay too, and restores only what is whole."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from pyarrow.fs import LocalFileSystem
 from ray.actor import ActorHandle
 from ray.rllib.algorithms.algorithm import Algorithm
 from ray.rllib.utils.annotations import override
-from ray.tune import Checkpoint
+from ray.tune import Checkpoint, Trainable
 
-from rllib_arrow.algorithms.seal import (
+from rllib_arrow.checkpoints.seal import (
     REPLAY,
     CheckpointError,
+    DamagedCheckpointError,
     break_seal,
     check_seal,
     older_checkpoints,
     seal,
 )
-from rllib_arrow.replay.snapshot import SnapshotError
-from rllib_arrow.replay.transfer import load_snapshot, save_snapshot
+from rllib_arrow.checkpoints.transfer import load_snapshot, save_snapshot
+from rllib_arrow.errors import UserError
+from rllib_arrow.replay.snapshot import DamagedSnapshotError, SnapshotError
 
 
 class SealedCheckpoints(Algorithm):
-    """RLlib's checkpoints, with a replay snapshot in a folder of them, and a seal."""
+    """RLlib's checkpoints, with a replay snapshot in a folder of them, and a seal.
 
-    replay: ActorHandle
+    Built with `to_act=True` it has no replay and no directory of a run: it can be
+    restored and evaluated, and leaves nothing behind.
+    """
+
+    replay: ActorHandle | None = None
+    _scratch: TemporaryDirectory | None = None
+
+    @override(Algorithm)
+    def __init__(self, config: Any = None, *args: Any, to_act=False, **kwargs: Any):
+        self.to_act = to_act
+        super().__init__(config, *args, **kwargs)
 
     def note_recovery(self, line: str) -> None:
         """Takes a line on what was damaged and what was done about it."""
         raise NotImplementedError
 
+    @override(Trainable)
+    def _setup_logdir(self) -> None:
+        if not self.to_act:
+            super()._setup_logdir()
+            return
+        self._scratch = TemporaryDirectory(prefix="rllib_arrow-")
+        self._logdir = self._scratch.name
+
     @override(Algorithm)
     def save_to_path(self, path=None, *, filesystem=None, **kwargs: Any) -> str:
         """Saves to a directory of this node."""
+        self.require_replay("saved")
         if _is_remote(path, filesystem):
-            raise ValueError(
+            raise UserError(
                 f"path ({path}) must be a local directory: train under Tune with this "
                 "storage, or copy the checkpoint there."
             )
@@ -55,56 +77,80 @@ class SealedCheckpoints(Algorithm):
         *,
         component: str | None = None,
         filesystem=None,
-        replay: bool = True,
+        seal_checked: bool = False,
         **kwargs: Any,
     ) -> None:
-        """Restores a checkpoint; with `replay=False` fit for evaluation only."""
+        """Restores a checkpoint whose files match its seal; the replay first.
+
+        With `seal_checked` the caller has compared them already.
+        """
         if _is_remote(path, filesystem):
             with Checkpoint(str(path), filesystem).as_directory() as local:
-                self.restore_from_path(
-                    local, component=component, replay=replay, **kwargs
-                )
+                self.restore_from_path(local, component=component, **kwargs)
             return
         path = Path(path).resolve()
         if component is not None:
             super().restore_from_path(path.as_posix(), component=component, **kwargs)
             return
-        check_seal(path, replay)
-        if replay:
+        if not seal_checked:
+            check_seal(path, replay=not self.to_act)
+        if not self.to_act:
             load_snapshot(self.replay, path / REPLAY)
         super().restore_from_path(path.as_posix(), **kwargs)
         self._require_learners("restoring")
 
     @classmethod
     @override(Algorithm)
-    def from_checkpoint(cls, path, filesystem=None, **kwargs: Any) -> Algorithm:
+    def from_checkpoint(
+        cls, path, filesystem=None, *, seal_checked: bool = False, **kwargs: Any
+    ) -> Algorithm:
         """Returns an algorithm as it was saved, having looked at the seal first."""
         if isinstance(path, str | Path) and not _is_remote(path, filesystem):
             path = Path(path).resolve().as_posix()
-            check_seal(path, kwargs.get("replay", True))
-        return super().from_checkpoint(path, filesystem, **kwargs)
+            if not seal_checked:
+                check_seal(path, replay=not kwargs.get("to_act", False))
+            seal_checked = True
+        return super().from_checkpoint(
+            path, filesystem, seal_checked=seal_checked, **kwargs
+        )
 
     @override(Algorithm)
     def load_checkpoint(self, checkpoint_dir: str) -> None:
         """Goes on from a checkpoint of Tune's, or from an older one if it is damaged.
 
-        The epochs in between are trained again, to the same result.
+        The epochs in between are trained again, to the same result. One that could
+        not be read keeps its seal: the disk may be back the next time.
         """
-        damaged: Exception | None = None
+        first: Exception | None = None
         for path in (checkpoint_dir, *older_checkpoints(checkpoint_dir)):
             try:
                 super().load_checkpoint(path)
             except (CheckpointError, SnapshotError) as error:
                 # An error from the replay actor carries the actor's traceback.
-                damaged = damaged or getattr(error, "cause", error)
-                break_seal(path)
+                first = first or getattr(error, "cause", error)
+                if isinstance(error, DamagedCheckpointError | DamagedSnapshotError):
+                    break_seal(path)
                 continue
-            if damaged is not None:
+            if first is not None:
                 self.note_recovery(
-                    f"{damaged} Went on from {path}; the epochs since are trained again"
+                    f"{first} Went on from {path}; the epochs since are trained again"
                 )
             return
-        raise damaged
+        raise first
+
+    @override(Algorithm)
+    def cleanup(self) -> None:
+        super().cleanup()
+        if self._scratch is not None:
+            self._scratch.cleanup()
+
+    def require_replay(self, done: str) -> None:
+        """Raises if this algorithm was restored to act, and so cannot be `done`."""
+        if self.to_act:
+            raise UserError(
+                f"{type(self).__name__} was restored to act and cannot be {done}: it "
+                "has no replay; use from_checkpoint without to_act."
+            )
 
     def _require_learners(self, doing: str) -> None:
         """Raises if a learner died, which RLlib passes over when it saves and loads."""

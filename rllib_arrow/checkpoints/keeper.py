@@ -9,7 +9,8 @@ from typing import Any
 from pyarrow import fs
 from ray.tune import Callback
 
-from rllib_arrow.algorithms.seal import SEAL
+from rllib_arrow.checkpoints.seal import SEAL
+from rllib_arrow.files import write_aside_in
 
 LISTS = ("experiment_state-", "basic-variant-state-")  # how Tune's files are called
 KEPT = ".kept"
@@ -57,7 +58,7 @@ def keep_lists(store: fs.FileSystem, run: PurePosixPath) -> None:
     for path in _newest_lists(store, run):
         content = _read(store, path)
         if _is_whole(content):
-            write_aside(store, path + KEPT, content)
+            write_aside_in(store, path + KEPT, content)
 
 
 def mend_lists(store: fs.FileSystem, run: PurePosixPath) -> None:
@@ -65,7 +66,7 @@ def mend_lists(store: fs.FileSystem, run: PurePosixPath) -> None:
     for path in _newest_lists(store, run):
         kept = path + KEPT
         if _is_file(store, kept) and not _is_whole(_read(store, path)):
-            write_aside(store, path, _read(store, kept))
+            write_aside_in(store, path, _read(store, kept))
 
 
 def _newest_lists(store: fs.FileSystem, run: PurePosixPath) -> list[str]:
@@ -96,11 +97,3 @@ def _is_whole(content: bytes) -> bool:
 def _read(store: fs.FileSystem, path: str) -> bytes:
     with store.open_input_stream(path) as stream:
         return stream.read()
-
-
-def write_aside(store: fs.FileSystem, path: str, content: bytes) -> None:
-    """Writes a file under a temporary name, then renames it."""
-    aside = f"{path}.tmp"
-    with store.open_output_stream(aside) as stream:
-        stream.write(content)
-    store.move(aside, path)

@@ -9,12 +9,16 @@ from typing import Any
 
 from ray.rllib.utils.checkpoints import Checkpointable
 
-from rllib_arrow.algorithms.continual import ContinualAlgorithm
-from rllib_arrow.algorithms.seal import CheckpointError, check_seal
+from rllib_arrow.checkpoints.save_and_restore import SealedCheckpoints
+from rllib_arrow.checkpoints.seal import CheckpointError, check_seal
+from rllib_arrow.errors import UserError
 
 
-def load_for_evaluation(path: str | Path) -> ContinualAlgorithm:
-    """Restores an algorithm in this process alone, on the CPU, without its replay."""
+def restore_to_act(path: str | Path) -> SealedCheckpoints:
+    """Returns a checkpoint's algorithm in this process alone, on the CPU.
+
+    It has no replay and no directory of its own, and writes nothing.
+    """
     path = Path(path).resolve()
     check_seal(path, replay=False)
     file = path / Checkpointable.CLASS_AND_CTOR_ARGS_FILE_NAME
@@ -27,7 +31,7 @@ def load_for_evaluation(path: str | Path) -> ContinualAlgorithm:
         config = algorithm_class.get_default_config().from_state(config)
     except Exception as error:
         raise CheckpointError(f"{file} is damaged: {error!r}") from error
-    if not issubclass(algorithm_class, ContinualAlgorithm):
+    if not issubclass(algorithm_class, SealedCheckpoints):
         raise CheckpointError(
             f"{path} holds {algorithm_class.__name__}, which is none of ARROW, DV3 and "
             "TES-SAC."
@@ -40,7 +44,7 @@ def load_for_evaluation(path: str | Path) -> ContinualAlgorithm:
     )
     try:
         return algorithm_class.from_checkpoint(
-            path.as_posix(), config=config, replay=False
+            path.as_posix(), config=config, to_act=True, seal_checked=True
         )
     except Exception as error:
         raise CheckpointError(f"{path} cannot be restored: {error!r}") from error
@@ -56,12 +60,12 @@ def evaluate_checkpoint(
     With the run's own number of episodes, the scores equal those the run logged at
     this epoch: the same weights, environments and random streams.
     """
-    algorithm = load_for_evaluation(path)
+    algorithm = restore_to_act(path)
     try:
         names = algorithm.curriculum.task_names
         for task in tasks or ():
             if task not in names:
-                raise ValueError(f"task ({task!r}) must be one of {', '.join(names)}.")
+                raise UserError(f"task ({task!r}) must be one of {', '.join(names)}.")
         return algorithm.evaluator.score(algorithm.iteration, tasks or names, episodes)
     finally:
         algorithm.stop()

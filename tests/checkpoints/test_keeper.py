@@ -5,7 +5,7 @@ import pytest
 from pyarrow import fs
 from ray.tune import Checkpoint
 
-from rllib_arrow.keeping import CheckpointKeeper, mend_lists
+from rllib_arrow.checkpoints.keeper import CheckpointKeeper, mend_lists
 
 STORE = fs.LocalFileSystem()
 
@@ -71,7 +71,7 @@ def test_nothing_is_deleted_while_the_list_cannot_be_kept(tmp_path, monkeypatch)
     def full(*args):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("rllib_arrow.keeping.write_aside", full)
+    monkeypatch.setattr("rllib_arrow.checkpoints.keeper.write_aside_in", full)
     newest = Checkpoint(str(trial / "checkpoint_000002"))
     CheckpointKeeper(2).on_checkpoint(1, [], None, newest)
     assert len(names(trial)) == 4

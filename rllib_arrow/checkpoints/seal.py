@@ -10,29 +10,37 @@ from __future__ import annotations
 import json
 import os
 import re
+from contextlib import suppress
 from hashlib import blake2b
 from pathlib import Path
 
+from rllib_arrow.errors import UserError
 from rllib_arrow.files import write_aside
 from rllib_arrow.replay.snapshot import MANIFEST
 
 SEAL = "seal"
+BROKEN = "seal.broken"
 REPLAY = "replay"  # the folder with the replay snapshot
 _FORMAT = "rllib_arrow checkpoint 1"
 _TUNES_NAME = re.compile(r"checkpoint_\d{6}")
 
 
-class CheckpointError(ValueError):
-    """The directory is not a checkpoint of this package, or it is damaged."""
+class CheckpointError(UserError):
+    """The directory is not a whole checkpoint of this package, or cannot be read."""
+
+
+class DamagedCheckpointError(CheckpointError):
+    """A file of the checkpoint was read, and is not what was saved."""
 
 
 def seal(path: str | os.PathLike) -> None:
-    """Notes the checksums of all files of a checkpoint that is complete.
+    """Writes down the checksums of all files of a checkpoint that is complete.
 
     Of the replay snapshot the manifest is enough: it has the checksums of the rest.
     """
     root = Path(path)
-    (root / SEAL).unlink(missing_ok=True)
+    for name in (SEAL, BROKEN):
+        (root / name).unlink(missing_ok=True)
     files = (file for file in sorted(root.rglob("*")) if file.is_file())
     names = [file.relative_to(root).as_posix() for file in files]
     manifest = f"{REPLAY}/{MANIFEST}"
@@ -55,7 +63,8 @@ def check_seal(path: str | os.PathLike, replay: bool = True) -> None:
         replay: Whether its replay is needed too.
 
     Raises:
-        CheckpointError: Naming the file that is missing or damaged.
+        CheckpointError: Naming the file that is missing or cannot be read.
+        DamagedCheckpointError: Naming the file that was changed.
     """
     root = Path(path)
     for name, digest in _read(root / SEAL).items():
@@ -69,15 +78,13 @@ def check_seal(path: str | os.PathLike, replay: bool = True) -> None:
                 "not whole; use another one."
             ) from None
         if _digest(content) != digest:
-            raise CheckpointError(
-                f"{root / name} does not match its checksum: the checkpoint is "
-                "damaged; use another one."
-            )
+            raise _damaged(root / name)
 
 
 def break_seal(path: str | os.PathLike) -> None:
-    """Marks a checkpoint as one that is no use."""
-    (Path(path) / SEAL).unlink(missing_ok=True)
+    """Marks a checkpoint as damaged: its seal gets another name, for people to see."""
+    with suppress(OSError):  # never sealed, or a disk that cannot be written
+        (Path(path) / SEAL).rename(Path(path) / BROKEN)
 
 
 def older_checkpoints(path: str | os.PathLike) -> list[str]:
@@ -103,11 +110,15 @@ def _read(file: Path) -> dict[str, str]:
         ) from None
     text = content.partition("\n")[2]
     if content != _header(text) + text:
-        raise CheckpointError(
-            f"{file} does not match its checksum: the checkpoint is damaged; use "
-            "another one."
-        )
+        raise _damaged(file)
     return json.loads(text)
+
+
+def _damaged(file: Path) -> DamagedCheckpointError:
+    return DamagedCheckpointError(
+        f"{file} does not match its checksum: the checkpoint is damaged; use another "
+        "one."
+    )
 
 
 def _header(text: str) -> str:
