@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -24,7 +25,9 @@ from ray.rllib.utils.metrics import (
 from rllib_arrow.algorithms.continual_config import ContinualConfig
 from rllib_arrow.algorithms.runner_calls import RunnerCalls
 from rllib_arrow.checkpoints.save_and_restore import SealedCheckpoints
+from rllib_arrow.curriculum.callback import TaskScheduler
 from rllib_arrow.envs.probe import warn_of_ignored_seeds
+from rllib_arrow.errors import UserError
 from rllib_arrow.evaluation.evaluator import Evaluator, Request
 from rllib_arrow.evaluation.protocol import EpisodeScores
 from rllib_arrow.replay.actor import BatchStream
@@ -34,6 +37,7 @@ from rllib_arrow.runs.directory import RunDirectory
 logger = logging.getLogger(__name__)
 
 SCORES = "scores"
+SCHEDULE = "schedule"
 
 
 class ContinualAlgorithm(SealedCheckpoints):
@@ -52,6 +56,7 @@ class ContinualAlgorithm(SealedCheckpoints):
         self._epoch_results: dict[str, Any] = {}
         self._recoveries: list[str] = []
         self.curriculum = self.config.curriculum_object()
+        self.task: str | None = None  # set by the task scheduler
         super().setup(config)
         self.evaluator = Evaluator(self)
         if not self.to_act:
@@ -60,9 +65,7 @@ class ContinualAlgorithm(SealedCheckpoints):
     def _start_run(self) -> None:
         """Makes what training needs: the run's directory and its replay."""
         self.run_directory = RunDirectory(self.logdir, getattr(self, "_storage", None))
-        self.run_directory.write_curriculum(
-            self.curriculum, self.config.frames_per_epoch
-        )
+        self._write_curriculum()
         warn_of_ignored_seeds(self.curriculum, self.config.env_options)
         self.replay = start_journaled_replay(
             self.config.replay_settings(),
@@ -70,14 +73,26 @@ class ContinualAlgorithm(SealedCheckpoints):
             self.config.custom_resources_for_replay,
         )
 
+    def _write_curriculum(self) -> None:
+        if self.run_directory is not None:
+            trained = self.curriculum.exposures if self.curriculum.early_ends else None
+            self.run_directory.write_curriculum(
+                self.curriculum, self.config.frames_per_epoch, trained
+            )
+
+    @property
+    def task_scheduler(self) -> TaskScheduler:
+        """The callback that decides which task is on."""
+        return next(c for c in self.callbacks if isinstance(c, TaskScheduler))
+
     # The journey of one epoch.
 
     @override(Algorithm)
     def training_step(self) -> None:
         self.require_replay("trained")
         epoch = self.iteration
-        if epoch >= self.curriculum.total_epochs:
-            raise ValueError(
+        if self.task is None:
+            raise UserError(
                 f"The curriculum ends after {self.curriculum.total_epochs} epochs; "
                 "give it more epochs_per_task or cycles to train on."
             )
@@ -92,7 +107,7 @@ class ContinualAlgorithm(SealedCheckpoints):
         """Has every runner play its part of the epoch; frames stay references."""
         shared = {
             "epoch": epoch,
-            "task": self.curriculum.task_at(epoch),
+            "task": self.task,
             "weights": self.weights(),
         }
         parts = [shared | {"part": i} for i in range(self.config.num_collectors)]
@@ -115,8 +130,7 @@ class ContinualAlgorithm(SealedCheckpoints):
     def _store(self, epoch: int, streams: list[ray.ObjectRef]) -> None:
         """Hands the epoch to replay, which has it on disk before it answers."""
         began = time.perf_counter()
-        task = self.curriculum.task_at(epoch)
-        stats = ray.get(self.replay.store.remote(epoch, task, *streams))
+        stats = ray.get(self.replay.store.remote(epoch, self.task, *streams))
         if stats.pop("restarted"):
             self.note_recovery("the replay actor died and is back, nothing is lost")
         self._epoch_results["replay"] = stats
@@ -202,11 +216,13 @@ class ContinualAlgorithm(SealedCheckpoints):
             train_results=train_results, eval_results=eval_results
         )
         finished = self.iteration + 1
-        progress = self._progress(finished)
+        if not self.config.evaluation_parallel_to_training:
+            self.evaluator.finish()
+        progress = self._end_epoch(finished)
         last = progress["next_task"] is None
-        if last and self.config.evaluation_interval:
-            self.evaluator.start(finished)
-        if last or not self.config.evaluation_parallel_to_training:
+        if last:
+            if self.config.evaluation_interval:
+                self.evaluator.start(finished)
             self.evaluator.finish()
         results |= self._epoch_results
         results["curriculum"] = progress
@@ -219,18 +235,18 @@ class ContinualAlgorithm(SealedCheckpoints):
             results[EVALUATION_RESULTS] = latest
         return results
 
-    def _progress(self, finished: int) -> dict[str, Any]:
-        total, task = (
-            self.curriculum.total_epochs,
-            self.curriculum.task_at(finished - 1),
-        )
-        following = self.curriculum.task_at(finished) if finished < total else None
+    def _end_epoch(self, finished: int) -> dict[str, Any]:
+        """Has the scheduler set the next task; returns where the curriculum stands."""
+        task, before = self.task, self.curriculum
+        self.task_scheduler.on_epoch_end(algorithm=self, finished=finished)
+        if self.curriculum != before:
+            self._write_curriculum()
         return {
             "epoch": finished,
-            "total_epochs": total,
+            "total_epochs": self.curriculum.total_epochs,
             "task": task,
-            "next_task": following,
-            "switch": following is not None and self.curriculum.is_switch(finished),
+            "next_task": self.task,
+            "switch": self.task not in (None, task),
         }
 
     # Faults and checkpoints.
@@ -243,7 +259,7 @@ class ContinualAlgorithm(SealedCheckpoints):
 
     @override(Algorithm)
     def restore_env_runners(self, env_runner_group: EnvRunnerGroup) -> list[int]:
-        """Brings runners that Ray restarted back into work, on the current task."""
+        """Brings runners that Ray restarted back into work."""
         restored = super().restore_env_runners(env_runner_group)
         if restored:
             self._make_on_env_runners_recreated_callbacks(
@@ -258,6 +274,11 @@ class ContinualAlgorithm(SealedCheckpoints):
         state = super().get_state(components, not_components=not_components, **kwargs)
         if self._check_component(SCORES, components, not_components):
             state[SCORES] = self.evaluator.finished_rows()
+        if self._check_component(SCHEDULE, components, not_components):
+            state[SCHEDULE] = {
+                "early_ends": list(self.curriculum.early_ends),
+                "rule": self.task_scheduler.get_state(),
+            }
         return state
 
     @override(Algorithm)
@@ -266,6 +287,13 @@ class ContinualAlgorithm(SealedCheckpoints):
         self._weights = None
         if SCORES in state:
             self.evaluator.set_rows(state[SCORES])
+        schedule = state.get(SCHEDULE, {"early_ends": (), "rule": {}})
+        self.curriculum = replace(
+            self.config.curriculum_object(), early_ends=tuple(schedule["early_ends"])
+        )
+        self.task_scheduler.set_state(schedule["rule"])
+        self.task_scheduler.set_task(self, self.iteration)
+        self._write_curriculum()
 
     @override(Algorithm)
     def cleanup(self) -> None:

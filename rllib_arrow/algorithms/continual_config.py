@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from ray.rllib.algorithms.algorithm_config import AlgorithmConfig
 from ray.rllib.utils.annotations import override
 
-from rllib_arrow.curriculum.callback import TaskScheduler
+from rllib_arrow.curriculum.callback import TaskScheduler, with_scheduler
 from rllib_arrow.curriculum.schedule import Curriculum
 from rllib_arrow.envs.suites import CUSTOM
 from rllib_arrow.settings import (
@@ -44,7 +44,8 @@ class ContinualConfig(DeclaredSettings, AlgorithmConfig):
     """
 
     curriculum: dict[str, Any] = _setting(
-        {}, "What is learnt: `{suite, tasks, order, epochs_per_task, cycles}`."
+        {},
+        "What is learnt: `{suite, tasks, order, epochs_per_task, cycles, switch}`.",
     )
     env_options: dict[str, Any] = _setting(
         {}, "Options of the suite, such as `repeat_action_probability`."
@@ -171,7 +172,10 @@ class ContinualConfig(DeclaredSettings, AlgorithmConfig):
         # In an evaluation RLlib changes settings of its own as it likes.
         self.check_settings(rllib=not self.in_evaluation)
         super().validate()
-        self.curriculum_object()
+        # A user's callbacks are added to the one that decides which task is on.
+        self.callbacks_class = with_scheduler(
+            self.callbacks_class, self.curriculum_object()
+        )
         try:
             self.reported_method  # noqa: B018
         except (AttributeError, KeyError, TypeError) as error:

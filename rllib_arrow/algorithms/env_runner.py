@@ -39,7 +39,7 @@ class ContinualEnvRunner(EnvRunner, Checkpointable):
         super().__init__(config=config, **kwargs)
         self.worker_index = self.worker_index or 0
         self.curriculum = config.curriculum_object()
-        self.task: str = self.curriculum.task_at(0)
+        self.task: str = self.curriculum.task_names[0]
         self.env: VectorTask | None = None
         self.module = None
         self._spaces = _spaces(self.curriculum, config.env_options)
@@ -58,8 +58,8 @@ class ContinualEnvRunner(EnvRunner, Checkpointable):
     ) -> tuple[list[Chunk], dict[str, Any]]:
         """Collects one part of an epoch, of the given task or the one that is set.
 
-        The driver names the task: a runner that died while idle is back before anyone
-        notices, and has been told nothing yet.
+        A run's requests name the task: a runner that died while idle is back before
+        anyone notices, and may not have the task of the one it replaces.
 
         Returns one stream of rows per environment, rewards scaled for training, and
         what is worth knowing about them.

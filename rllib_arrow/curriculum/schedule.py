@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Mapping
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, replace
+from functools import cached_property, reduce
 from typing import Any
 
 from rllib_arrow.curriculum.exposure import Exposure, plan_exposures
@@ -24,7 +24,8 @@ class Curriculum:
 
     `tasks` and their epochs stand as the user wrote them; `order` says whether they are
     trained from first to last or from last to first. `epochs_per_task` is the length of
-    one exposure, the same for all tasks or one number per task.
+    one exposure, the same for all tasks or one number per task. `switch` is a rule that
+    may end an exposure earlier, and `early_ends` are the epochs after which one did.
     """
 
     suite: str
@@ -32,6 +33,8 @@ class Curriculum:
     epochs_per_task: int | tuple[int, ...]
     order: str = "default"
     cycles: int = 1
+    switch: Mapping[str, Any] | None = None
+    early_ends: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         if not self.tasks:
@@ -54,10 +57,10 @@ class Curriculum:
 
     @classmethod
     def from_dict(cls, curriculum: Mapping[str, Any]) -> Curriculum:
-        """Reads `{suite, tasks, order, epochs_per_task, cycles}`, strictly."""
+        """Reads `{suite, tasks, order, epochs_per_task, cycles, switch}`, strictly."""
         if not isinstance(curriculum, Mapping):
             raise SettingError("curriculum", curriculum, "must be a mapping")
-        keys = ("suite", "tasks", "order", "epochs_per_task", "cycles")
+        keys = ("suite", "tasks", "order", "epochs_per_task", "cycles", "switch")
         for key, value in curriculum.items():
             with naming(f"curriculum.{key}", value):
                 check_known("curriculum key", [key], keys)
@@ -79,11 +82,13 @@ class Curriculum:
             ),
             order=curriculum.get("order", "default"),
             cycles=curriculum.get("cycles", 1),
+            switch=_switch_rule(curriculum.get("switch")),
         )
 
     def to_dict(self) -> dict[str, Any]:
         """Returns what `from_dict` reads, in types that YAML and JSON can hold."""
         uneven = not isinstance(self.epochs_per_task, int)
+        switch = {"switch": dict(self.switch)} if self.switch else {}
         return {
             "suite": self.suite,
             "tasks": [dict(t) if isinstance(t, Mapping) else t for t in self.tasks],
@@ -92,6 +97,7 @@ class Curriculum:
                 list(self.epochs_per_task) if uneven else self.epochs_per_task
             ),
             "cycles": self.cycles,
+            **switch,
         }
 
     @cached_property
@@ -129,8 +135,13 @@ class Curriculum:
 
     @cached_property
     def exposures(self) -> tuple[Exposure, ...]:
-        """Every stretch of training, in order."""
-        return plan_exposures(self.task_names, self.epochs_of_tasks, self.cycles)
+        """Every stretch of training, in order; those to come at their full length."""
+        plan = plan_exposures(self.task_names, self.epochs_of_tasks, self.cycles)
+        return reduce(_cut_short, self.early_ends, plan)
+
+    def ended_early(self, epoch: int) -> Curriculum:
+        """Returns the curriculum whose exposure under way ends after so many epochs."""
+        return replace(self, early_ends=(*self.early_ends, epoch))
 
     @property
     def total_epochs(self) -> int:
@@ -153,10 +164,6 @@ class Curriculum:
         """Returns the task that is trained during the epoch, counted from 0."""
         return self.exposure_at(epoch).task
 
-    def is_switch(self, epoch: int) -> bool:
-        """Whether the epoch, counted from 0, has another task than the one before."""
-        return epoch > 0 and self.task_at(epoch) != self.task_at(epoch - 1)
-
     @cached_property
     def _specs(self) -> dict[str, Task]:
         ordered = self._ordered(self.tasks)
@@ -170,3 +177,35 @@ def _as_tuple(name: str, value: Any) -> tuple[Any, ...]:
     if not isinstance(value, (list, tuple)):
         raise SettingError(f"curriculum.{name}", value, "must be a list")
     return tuple(value)
+
+
+def _cut_short(exposures: tuple[Exposure, ...], end: int) -> tuple[Exposure, ...]:
+    """Ends the exposure around the epoch `end`; those after it come the earlier."""
+    cut, saved = [], 0
+    for exposure in exposures:
+        start = exposure.start - saved
+        if exposure.start < end < exposure.end:
+            saved = exposure.end - end
+        cut.append(exposure._replace(start=start, end=exposure.end - saved))
+    return tuple(cut)
+
+
+def _switch_rule(switch: Any) -> dict[str, Any] | None:
+    """Reads `{rule: plateau, patience, min_rise}`, strictly."""
+    if switch is None:
+        return None
+    if not isinstance(switch, Mapping):
+        raise SettingError("curriculum.switch", switch, "must be a mapping")
+    rule = {"rule": "plateau", "patience": 3, "min_rise": 0.0}
+    for key, value in switch.items():
+        with naming(f"curriculum.switch.{key}", value):
+            check_known("key", [key], rule)
+    rule |= switch
+    with naming("curriculum.switch.rule", rule["rule"]):
+        check_known("rule", [rule["rule"]], ("plateau",))
+    check_integer("curriculum.switch.patience", rule["patience"], 1)
+    rise = rule["min_rise"]
+    if isinstance(rise, bool) or not isinstance(rise, int | float) or not rise >= 0:
+        problem = "must be a number >= 0"
+        raise SettingError("curriculum.switch.min_rise", rise, problem)
+    return rule

@@ -47,9 +47,12 @@ class Evaluator:
     def __init__(self, algorithm: Evaluated):
         self._algorithm = algorithm
         self._config = algorithm.config
-        self._curriculum = algorithm.curriculum
         self._rows: list[dict[str, Any]] = []
         self._pending: tuple[int, Callable[[], list[EpisodeScores]]] | None = None
+
+    @property
+    def _curriculum(self) -> Curriculum:
+        return self._algorithm.curriculum
 
     def start(self, epoch: int) -> None:
         """Begins the evaluation of an epoch, unless it has been evaluated already."""

@@ -50,21 +50,48 @@ def test_the_reversed_order_turns_tasks_and_their_budgets_round():
     assert turned.setting == turned.order == "reversed"
 
 
-def test_switches_are_where_the_task_changes():
+def test_boundaries_are_where_a_new_exposure_begins():
     plan = curriculum(tasks=["breakout", "freeway"], epochs_per_task=[1, 2], cycles=2)
-    # b f f b f f
-    assert [plan.is_switch(e) for e in range(6)] == [
-        False,
-        True,
-        False,
-        True,
-        True,
-        False,
-    ]
+    assert [plan.task_at(e)[0] for e in range(6)] == list("bffbff")
     assert plan.boundaries == (1, 3, 4)
     repeated = curriculum(tasks=["breakout"], cycles=3)
     assert repeated.boundaries == (2, 4)
-    assert not any(repeated.is_switch(e) for e in range(6))
+    assert {repeated.task_at(e) for e in range(6)} == {"breakout"}
+
+
+def test_an_exposure_that_ends_early_moves_those_after_it():
+    plan = curriculum(tasks=["breakout", "freeway"], epochs_per_task=3, cycles=2)
+    cut = plan.ended_early(1).ended_early(6)
+    assert [cut.task_at(e)[0] for e in range(cut.total_epochs)] == list("bfffbbfff")
+    spans = [(e.task[0], e.cycle, e.start, e.end) for e in cut.exposures]
+    assert spans == [("b", 1, 0, 1), ("f", 1, 1, 4), ("b", 2, 4, 6), ("f", 2, 6, 9)]
+    assert plan.total_epochs == 12  # the plan itself is as it was
+    # An end where an exposure ends anyway changes nothing.
+    assert plan.ended_early(3).exposures == plan.exposures
+
+
+@pytest.mark.parametrize(
+    ("switch", "complaint"),
+    [
+        ("plateau", r"switch \('plateau'\)"),
+        ({"rule": "plato"}, "plato.*plateau"),
+        ({"patience": 0}, r"patience \(0\)"),
+        ({"min_rise": -1}, r"min_rise \(-1\)"),
+        ({"min_rise": True}, r"min_rise \(True\)"),
+        ({"patiense": 2}, "patiense.*patience"),
+    ],
+)
+def test_a_rule_that_cannot_be_is_refused_in_one_line(switch, complaint):
+    with pytest.raises(ValueError, match=complaint) as caught:
+        curriculum(switch=switch)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_rule_has_defaults_and_survives_a_round_trip():
+    plan = curriculum(switch={"rule": "plateau"})
+    assert plan.switch == {"rule": "plateau", "patience": 3, "min_rise": 0.0}
+    assert Curriculum.from_dict(plan.to_dict()) == plan
+    assert "switch" not in curriculum().to_dict()
 
 
 @pytest.mark.parametrize(
