@@ -23,6 +23,7 @@ from rllib_arrow.errors import UserError
 from rllib_arrow.experiment import Experiment, sample_seeds
 from rllib_arrow.experiments.values import examples, is_space, spaces, to_tune
 from rllib_arrow.files import write_aside_in
+from rllib_arrow.ray_private import autoscaling_limits
 from rllib_arrow.settings import brief
 
 RECORD = "experiment.json"
@@ -72,9 +73,7 @@ def connect(debug: bool = False) -> None:
 def cluster_resources() -> dict[str, float]:
     """Returns what the cluster has, or may grow to if it has an autoscaler."""
     have = dict(ray.cluster_resources())
-    # Private, but the only way to ask; Ray Train asks in the same way.
-    limits = ray._private.state.state.get_max_resources_from_cluster_config()
-    for kind, limit in (limits or {}).items():
+    for kind, limit in autoscaling_limits().items():
         have[kind] = max(limit, have.get(kind, 0))
     return have
 

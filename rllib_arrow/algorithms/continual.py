@@ -30,6 +30,7 @@ from rllib_arrow.envs.probe import warn_of_ignored_seeds
 from rllib_arrow.errors import UserError
 from rllib_arrow.evaluation.evaluator import Evaluator, Request
 from rllib_arrow.evaluation.protocol import EpisodeScores
+from rllib_arrow.ray_private import index_of, storage_of
 from rllib_arrow.replay.actor import BatchStream
 from rllib_arrow.replay.journal import start_journaled_replay
 from rllib_arrow.runs.directory import RunDirectory
@@ -64,7 +65,7 @@ class ContinualAlgorithm(SealedCheckpoints):
 
     def _start_run(self) -> None:
         """Makes what training needs: the run's directory and its replay."""
-        self.run_directory = RunDirectory(self.logdir, getattr(self, "_storage", None))
+        self.run_directory = RunDirectory(self.logdir, storage_of(self))
         self._write_curriculum()
         warn_of_ignored_seeds(self.curriculum, self.config.env_options)
         self.replay = start_journaled_replay(
@@ -310,7 +311,7 @@ def _learn_epoch(learner, *, replay, epoch: int) -> dict[str, float]:
         replay,
         epoch=epoch,
         **config.minibatches()._asdict(),
-        shard=learner._learner_index,
+        shard=index_of(learner),
         num_shards=max(1, config.num_learners),
         prefetch=config.replay_prefetch,
     )

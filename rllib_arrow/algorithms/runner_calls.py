@@ -10,6 +10,8 @@ import ray
 from ray.exceptions import GetTimeoutError, RayActorError
 from ray.rllib.env.env_runner_group import EnvRunnerGroup
 
+from rllib_arrow.ray_private import actors_of
+
 
 class RunnerCalls:
     """One method, called once per request, spread over the remote runners of a group.
@@ -30,7 +32,7 @@ class RunnerCalls:
         timeout_s: float | None = None,
         attempts: int = 5,
     ):
-        self._manager = group._worker_manager
+        self._manager = actors_of(group)
         self._restore = lambda: restore(group)
         self._method, self._requests, self._report = method, requests, report
         self._num_returns, self._timeout_s = num_returns, timeout_s

@@ -11,8 +11,8 @@ from ray.tune import Callback
 
 from rllib_arrow.checkpoints.seal import SEAL
 from rllib_arrow.files import write_aside_in
+from rllib_arrow.ray_private import TUNE_LISTS
 
-LISTS = ("experiment_state-", "basic-variant-state-")  # how Tune's files are called
 KEPT = ".kept"
 
 
@@ -72,7 +72,7 @@ def mend_lists(store: fs.FileSystem, run: PurePosixPath) -> None:
 def _newest_lists(store: fs.FileSystem, run: PurePosixPath) -> list[str]:
     paths = [entry.path for entry in _entries(store, run)]
     newest = []
-    for start in LISTS:
+    for start in TUNE_LISTS:
         found = [p for p in paths if PurePosixPath(p).name.startswith(start)]
         newest += sorted(p for p in found if p.endswith(".json"))[-1:]
     return newest

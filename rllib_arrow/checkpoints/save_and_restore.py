@@ -23,6 +23,7 @@ from rllib_arrow.checkpoints.seal import (
 )
 from rllib_arrow.checkpoints.transfer import load_snapshot, save_snapshot
 from rllib_arrow.errors import UserError
+from rllib_arrow.ray_private import actors_of
 from rllib_arrow.replay.snapshot import DamagedSnapshotError, SnapshotError
 
 
@@ -155,7 +156,7 @@ class SealedCheckpoints(Algorithm):
     def _require_learners(self, doing: str) -> None:
         """Raises if a learner died, which RLlib passes over when it saves and loads."""
         group = self.learner_group
-        if group.is_remote and group._worker_manager.num_healthy_actors() < len(group):
+        if group.is_remote and actors_of(group).num_healthy_actors() < len(group):
             raise RuntimeError(f"A learner died while {doing} a checkpoint.")
 
 

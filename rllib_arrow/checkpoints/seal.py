@@ -9,20 +9,19 @@ from __future__ import annotations
 
 import json
 import os
-import re
 from contextlib import suppress
 from hashlib import blake2b
 from pathlib import Path
 
 from rllib_arrow.errors import UserError
 from rllib_arrow.files import write_aside
+from rllib_arrow.ray_private import TUNE_CHECKPOINT
 from rllib_arrow.replay.snapshot import MANIFEST
 
 SEAL = "seal"
 BROKEN = "seal.broken"
 REPLAY = "replay"  # the folder with the replay snapshot
 _FORMAT = "rllib_arrow checkpoint 1"
-_TUNES_NAME = re.compile(r"checkpoint_\d{6}")
 
 
 class CheckpointError(UserError):
@@ -94,9 +93,9 @@ def older_checkpoints(path: str | os.PathLike) -> list[str]:
     belong to other runs.
     """
     path = Path(path)
-    if not _TUNES_NAME.fullmatch(path.name):
+    if not TUNE_CHECKPOINT.fullmatch(path.name):
         return []
-    beside = (p for p in path.parent.iterdir() if _TUNES_NAME.fullmatch(p.name))
+    beside = (p for p in path.parent.iterdir() if TUNE_CHECKPOINT.fullmatch(p.name))
     return sorted((str(p) for p in beside if p.name < path.name), reverse=True)
 
 

@@ -7,6 +7,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from rllib_arrow.ray_private import is_deprecated
 from rllib_arrow.settings import Setting, SettingError, is_number, nearest
 
 SPACES = ("grid_search", "choice", "uniform", "loguniform")
@@ -17,11 +18,10 @@ def settable(default_config: Any) -> dict[str, Any]:
 
     Left out are private and deprecated ones, and those that hold code.
     """
-    from ray._common.deprecation import DEPRECATED_VALUE
 
     def is_data(value: Any) -> bool:
         code = isinstance(value, (type, enum.Enum)) or callable(value)
-        return not code and not (type(value) is int and value == DEPRECATED_VALUE)
+        return not code and not is_deprecated(value)
 
     # RLlib keeps a few settings, such as the batch size, behind properties.
     values = {
