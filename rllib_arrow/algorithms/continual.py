@@ -67,7 +67,9 @@ class ContinualAlgorithm(SealedCheckpoints):
         """Makes what training needs: the run's directory and its replay."""
         self.run_directory = RunDirectory(self.logdir, storage_of(self))
         self._write_curriculum()
-        warn_of_ignored_seeds(self.curriculum, self.config.env_options)
+        warn_of_ignored_seeds(
+            self.curriculum.suite, self.curriculum.tasks, self.config.env_options
+        )
         self.replay = start_journaled_replay(
             self.config.replay_settings(),
             self.run_directory.local / "replay_journal",

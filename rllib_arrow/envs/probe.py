@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable
+from typing import Any
 
 import numpy as np
 
 from rllib_arrow.envs.base import Rows, VectorTask
-from rllib_arrow.envs.suites import Task, is_of_suite, make_task
-
-if TYPE_CHECKING:
-    from rllib_arrow.curriculum.schedule import Curriculum
+from rllib_arrow.envs.suites import Task, is_of_suite, make_task, task_name
 
 logger = logging.getLogger(__name__)
 
@@ -38,14 +36,16 @@ def ignores_seed(suite: str, task: Task, options: dict[str, Any]) -> bool:
     )
 
 
-def warn_of_ignored_seeds(curriculum: Curriculum, options: dict[str, Any]) -> None:
+def warn_of_ignored_seeds(
+    suite: str, tasks: Iterable[Task], options: dict[str, Any]
+) -> None:
     """Logs one line for each task whose episodes cannot be repeated."""
-    for name in curriculum.task_names:
-        if ignores_seed(curriculum.suite, curriculum.spec(name), options):
+    for task in tasks:
+        if ignores_seed(suite, task, options):
             logger.warning(
                 "Task %r ignores the seed given to reset(): the same seed and actions "
                 "gave other rows. Runs cannot be repeated, nor resumed exactly.",
-                name,
+                task_name(suite, task),
             )
 
 

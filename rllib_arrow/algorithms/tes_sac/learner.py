@@ -196,7 +196,9 @@ class TESSACLearner(SACTorchLearner):
         }
         self._step_values = {key: loss.detach() for key, loss in parts.items()} | {
             "entropy": entropy,
-            "logit_gap": losses.weighted_mean(losses.spread(policy[1].detach()), weights),
+            "logit_gap": losses.weighted_mean(
+                losses.spread(policy[1].detach()), weights
+            ),
             "qf_mean": losses.weighted_mean(q.detach().mean(-1), weights),
             "qf_gap": losses.weighted_mean(losses.spread(q.detach()), weights),
             "transitions": weights.sum(),
