@@ -1,31 +1,66 @@
-"""ARROW and its baselines for continual reinforcement learning, as an RLlib plugin."""
+"""ARROW and its baselines for continual reinforcement learning, as an RLlib plugin.
 
-from ray import tune
+Public names are loaded when they are first used: Ray takes seconds to import, and the
+`rllib` command answers many questions without it.
+"""
 
-from rllib_arrow.algorithms.arrow import ARROW, ARROWConfig
-from rllib_arrow.algorithms.dv3 import DV3, DV3Config
-from rllib_arrow.algorithms.tes_sac import TESSAC, TESSACConfig
-from rllib_arrow.curriculum import Curriculum, TaskScheduler
-from rllib_arrow.envs.continual import Continual
-from rllib_arrow.replay import AugmentedReplay, Chunk
-from rllib_arrow.runs.load import load_runs
+from __future__ import annotations
 
-__all__ = [
-    "ARROW",
-    "DV3",
-    "TESSAC",
-    "ARROWConfig",
-    "AugmentedReplay",
-    "Chunk",
-    "Curriculum",
-    "DV3Config",
-    "TESSACConfig",
-    "TaskScheduler",
-    "load_runs",
-]
+import sys
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+from typing import Any
 
-ALGORITHMS = {"ARROW": ARROW, "DV3": DV3, "TES-SAC": TESSAC}
+# Where each public name is defined.
+_HOMES = {
+    "ARROW": "algorithms.arrow",
+    "ARROWConfig": "algorithms.arrow",
+    "AugmentedReplay": "replay",
+    "Chunk": "replay",
+    "Curriculum": "curriculum",
+    "DV3": "algorithms.dv3",
+    "DV3Config": "algorithms.dv3",
+    "TESSAC": "algorithms.tes_sac",
+    "TESSACConfig": "algorithms.tes_sac",
+    "TaskScheduler": "curriculum",
+    "load_runs": "runs.load",
+}
+__all__ = [*_HOMES]
 
-for _name, _algorithm in ALGORITHMS.items():
-    tune.register_trainable(_name, _algorithm)
-tune.register_env("Continual", lambda context: Continual(context))
+# The algorithms' names for Ray Tune and tuned examples, and their classes.
+ALGORITHMS = {"ARROW": "ARROW", "DV3": "DV3", "TES-SAC": "TESSAC"}
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOMES:
+        return getattr(import_module(f"rllib_arrow.{_HOMES[name]}"), name)
+    if name == "__version__":
+        return import_module("importlib.metadata").version("rllib_arrow")
+    raise AttributeError(f"module 'rllib_arrow' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *_HOMES, "__version__"])
+
+
+def algorithm_class(name: str) -> Any:
+    """Returns the algorithm of that name in Ray Tune."""
+    return __getattr__(ALGORITHMS[name])
+
+
+@cache
+def register() -> None:
+    """Makes the algorithms and the environment known to Ray Tune by their names."""
+    from ray import tune
+
+    from rllib_arrow.envs.continual import Continual
+
+    for name in ALGORITHMS:
+        tune.register_trainable(name, algorithm_class(name))
+    tune.register_env("Continual", lambda context: Continual(context))
+
+
+# The `rllib` command registers when it needs Ray; every other program at once.
+if Path(sys.argv[0] if sys.argv else "").name != "rllib":
+    register()

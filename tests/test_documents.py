@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from rllib_arrow import tuned_examples
-from rllib_arrow.cli import make_parser
-from rllib_arrow.experiment import read_experiment
+from rllib_arrow.experiments import tuned_examples
+from rllib_arrow.experiments.cli import make_parser
+from rllib_arrow.experiments.experiment import read_experiment
 from tests.algorithms.tiny import tiny_config
 
 ROOT = Path(__file__).parents[1]

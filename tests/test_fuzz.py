@@ -16,9 +16,9 @@ import pytest
 from benchmarks.report import write_run
 from rllib_arrow.checkpoints.restore_to_act import restore_to_act
 from rllib_arrow.checkpoints.seal import CheckpointError, seal
-from rllib_arrow.cli import main
 from rllib_arrow.errors import UserError
-from rllib_arrow.experiment import read_experiment
+from rllib_arrow.experiments.cli import main
+from rllib_arrow.experiments.experiment import read_experiment
 from rllib_arrow.replay import AugmentedReplay, Chunk, SnapshotError
 from rllib_arrow.runs.read import read_runs
 from tests.algorithms.tiny import digest, tiny_config, train

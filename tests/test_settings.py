@@ -14,7 +14,7 @@ from ray.rllib.utils.from_config import NotProvided
 
 from rllib_arrow import ARROWConfig, DV3Config, TESSACConfig
 from rllib_arrow.errors import UserError
-from rllib_arrow.experiments.values import kinds_of
+from rllib_arrow.experiments.yaml_settings import kinds_of
 from rllib_arrow.settings import Setting, SettingError, naming, setting
 from rllib_arrow.settings_page import FILE, page
 

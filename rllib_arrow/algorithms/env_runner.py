@@ -18,6 +18,7 @@ from ray.rllib.utils.checkpoints import Checkpointable
 from rllib_arrow.curriculum.schedule import Curriculum
 from rllib_arrow.envs.base import Rows, VectorTask
 from rllib_arrow.envs.suites import make_task
+from rllib_arrow.errors import UserError
 from rllib_arrow.evaluation.protocol import EpisodeScores, play_episodes
 from rllib_arrow.replay.chunk import Chunk
 from rllib_arrow.seeding import derive_rng, derive_seed
@@ -284,7 +285,7 @@ def _spaces(curriculum: Curriculum, env_options: dict[str, Any]) -> dict[str, An
     for name in filter(curriculum.is_custom, others):
         spaces = _task_spaces(curriculum, name, env_options)
         if spaces != shared:
-            raise ValueError(
+            raise UserError(
                 f"Tasks {first!r} and {name!r} cannot share a curriculum: their "
                 f"spaces are {shared} and {spaces}."
             )

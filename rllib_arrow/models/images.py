@@ -7,6 +7,7 @@ from itertools import pairwise
 import torch
 from torch import Tensor, nn
 
+from rllib_arrow.errors import UserError
 from rllib_arrow.models.layers import NormSiLU, initialise
 
 SMALLEST = 4  # the side of the image where the encoder stops and the decoder starts
@@ -35,7 +36,7 @@ def channel_plan(image_shape: tuple[int, int, int], depth: int) -> list[int]:
     """
     height, width, channels = image_shape
     if height != width or height < 16 or height & (height - 1):
-        raise ValueError(
+        raise UserError(
             f"Image shape {tuple(image_shape)} must be square with a side that is a "
             "power of two of at least 16 (H, W, C)."
         )

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from ray.rllib.utils.replay_buffers.base import ReplayBufferInterface
 
+from rllib_arrow.errors import UserError
 from rllib_arrow.replay import snapshot
 from rllib_arrow.replay.chunk import Chunk, check_chunk
 from rllib_arrow.replay.draws import Draw, LossTally, Origin
@@ -303,7 +304,7 @@ class AugmentedReplay(ReplayBufferInterface):
             if self._store.is_last_holder(serial, releases):
                 needed -= len(self._store[serial].data)
         if needed > self.max_bytes:
-            raise ValueError(
+            raise UserError(
                 f"Adding this chunk would take the replay to {needed} bytes, beyond "
                 f"max_bytes={self.max_bytes}; raise it, or lower capacity_chunks="
                 f"{self._settings['capacity_chunks']} (a full buffer takes about "

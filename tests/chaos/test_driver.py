@@ -32,7 +32,14 @@ VICTIMS = {"learner": ("_WrappedExecutable",), "trial": ("ARROW", "DV3", "TESSAC
 
 
 def command(method: str, storage: Path) -> list[str]:
-    run = [sys.executable, "-m", "rllib_arrow.cli", "train", "file", f"{method}_smoke"]
+    run = [
+        sys.executable,
+        "-m",
+        "rllib_arrow.experiments.cli",
+        "train",
+        "file",
+        f"{method}_smoke",
+    ]
     run += ["--storage", str(storage), "--name", "run"]
     # A learner of its own, to be killed alone.
     return [*run, "--set", "num_learners=1", "--set", "num_cpus_per_learner=1"]

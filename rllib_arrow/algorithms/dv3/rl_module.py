@@ -12,6 +12,7 @@ from ray.rllib.core.rl_module.torch import TorchRLModule
 from torch import Tensor
 
 from rllib_arrow.algorithms.forward import ForwardByActing
+from rllib_arrow.errors import UserError
 from rllib_arrow.models.actor_critic import Actor, TwoHotHead
 from rllib_arrow.models.distributions import sample_index
 from rllib_arrow.models.images import Decoder, Encoder, images_to_float
@@ -56,12 +57,12 @@ class DV3RLModule(ForwardByActing, TorchRLModule, InferenceOnlyAPI):
     def _image_shape(self) -> tuple[int, int, int]:
         space = self.observation_space
         if not isinstance(space, gym.spaces.Box) or len(space.shape) != 3:
-            raise ValueError(f"observation_space ({space}) must be images [H, W, C].")
+            raise UserError(f"observation_space ({space}) must be images [H, W, C].")
         return space.shape
 
     def _num_actions(self) -> int:
         if not isinstance(self.action_space, gym.spaces.Discrete):
-            raise ValueError(f"action_space ({self.action_space}) must be Discrete.")
+            raise UserError(f"action_space ({self.action_space}) must be Discrete.")
         return int(self.action_space.n)
 
     def get_non_inference_attributes(self) -> list[str]:

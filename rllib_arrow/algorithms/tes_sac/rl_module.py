@@ -28,6 +28,7 @@ from torch import Tensor, nn
 
 from rllib_arrow.algorithms.forward import ForwardByActing
 from rllib_arrow.algorithms.tes_sac.losses import log_policy, within_gap
+from rllib_arrow.errors import UserError
 from rllib_arrow.models.images import SMALLEST, channel_plan
 
 
@@ -76,11 +77,11 @@ class PixelSACCatalog(SACCatalog):
 
 def _check_spaces(observation_space: gym.Space, action_space: gym.Space) -> None:
     if len(observation_space.shape or ()) != 3:
-        raise ValueError(
+        raise UserError(
             f"observation_space ({observation_space}) must be images [H, W, C]."
         )
     if not isinstance(action_space, gym.spaces.Discrete):
-        raise ValueError(f"action_space ({action_space}) must be Discrete.")
+        raise UserError(f"action_space ({action_space}) must be Discrete.")
 
 
 class TESSACRLModule(ForwardByActing, DefaultSACTorchRLModule):

@@ -10,7 +10,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from rllib_arrow.progress import ProgressDisplay, duration, reason
+from rllib_arrow.experiments.progress import ProgressDisplay, duration, reason
 
 TRIAL = SimpleNamespace(
     trial_id="a_00000",

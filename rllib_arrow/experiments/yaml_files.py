@@ -1,4 +1,4 @@
-"""Experiments as text: strict YAML, `extends`, and settings from the command line."""
+"""Reads experiments: strict YAML, `extends`, and settings from the command line."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from typing import Any
 import yaml
 
 from rllib_arrow.errors import UserError
-from rllib_arrow.experiments.values import is_space
+from rllib_arrow.experiments.yaml_settings import is_space
 from rllib_arrow.settings import brief, spells_number
 
 
 @dataclass
-class Draft:
-    """A block as merged so far, and the file or option that each setting came from."""
+class MergedBlock:
+    """An experiment with all it extends, and the file or option behind each key."""
 
     file: str
     name: str
@@ -71,20 +71,20 @@ def parse_yaml(text: str, where: str) -> Any:
         raise UserError(f"{where}: not valid YAML: {error}") from error
 
 
-def read_draft(file: Path, below: tuple[Path, ...] = ()) -> Draft:
+def read_merged(file: Path, below: tuple[Path, ...] = ()) -> MergedBlock:
     """Returns the block in the file, laid over those that it extends."""
     if file.resolve() in below:
         chain = " -> ".join(path.name for path in (*below, file))
         raise UserError(f"{file}: extends itself: {chain}")
     name, block = _read_block(file)
-    draft = Draft(str(file), name, {})
+    merged = MergedBlock(str(file), name, {})
     for base in _bases(file, block.pop("extends", [])):
-        parent = read_draft(base, (*below, file.resolve()))
-        _merge(draft.block, parent.block)
-        draft.origins.update(parent.origins)
-    _merge(draft.block, block)
-    _note_origins(draft.origins, block, str(file))
-    return draft
+        parent = read_merged(base, (*below, file.resolve()))
+        _merge(merged.block, parent.block)
+        merged.origins.update(parent.origins)
+    _merge(merged.block, block)
+    _note_origins(merged.origins, block, str(file))
+    return merged
 
 
 def _read_block(file: Path) -> tuple[str, dict[str, Any]]:
@@ -138,8 +138,10 @@ def _note_origins(
             _note_origins(origins, inner, origin, f"{key}.{name}" if key else name)
 
 
-def override(draft: Draft, text: str, option: str, blocks: Iterable[str]) -> None:
-    """Lays `key.path=value`, as given with the option, over the draft.
+def override(
+    merged: MergedBlock, text: str, option: str, blocks: Iterable[str]
+) -> None:
+    """Lays `key.path=value`, as given with the option, over the block.
 
     A path that does not start with one of `blocks` is one of `config`.
     """
@@ -155,5 +157,5 @@ def override(draft: Draft, text: str, option: str, blocks: Iterable[str]) -> Non
         change = float(change)
     for name in reversed(names):
         change = {name: change}
-    _merge(draft.block, change)
-    draft.origins[".".join(names)] = origin
+    _merge(merged.block, change)
+    merged.origins[".".join(names)] = origin

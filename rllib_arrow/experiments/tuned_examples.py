@@ -5,8 +5,8 @@ from __future__ import annotations
 import sysconfig
 from pathlib import Path
 
-from rllib_arrow.drafts import read_draft
 from rllib_arrow.errors import UserError
+from rllib_arrow.experiments.yaml_files import read_merged
 from rllib_arrow.settings import nearest
 
 METHODS = ("arrow", "dv3", "tes_sac")
@@ -19,7 +19,7 @@ def directory() -> Path:
     A checkout has it beside the package; an installation has it as data files, which
     `setup.cfg` puts under `share`.
     """
-    checkout = Path(__file__).resolve().parent.parent / "tuned_examples"
+    checkout = Path(__file__).resolve().parents[2] / "tuned_examples"
     share = Path("share", "rllib_arrow", "tuned_examples")
     installed = [
         Path(sysconfig.get_path("data", scheme)) / share
@@ -54,8 +54,8 @@ def grouped() -> dict[str, dict[str, str]]:
     """Returns the examples with their descriptions, in groups."""
     groups: dict[str, dict[str, str]] = {}
     for name in names():
-        draft = read_draft(directory() / f"{name}.yaml")
-        description = draft.block.get("description", "")
+        merged = read_merged(directory() / f"{name}.yaml")
+        description = merged.block.get("description", "")
         groups.setdefault(_group_of(name), {})[name] = description
     return dict(sorted(groups.items(), key=lambda item: _ORDER.index(item[0])))
 

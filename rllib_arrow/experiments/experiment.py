@@ -9,27 +9,30 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rllib_arrow import ALGORITHMS
-from rllib_arrow.algorithms.continual_config import PAPER_SEEDS
-from rllib_arrow.drafts import Draft, override, read_draft
+from rllib_arrow import ALGORITHMS, algorithm_class, register
 from rllib_arrow.errors import UserError
-from rllib_arrow.experiments.values import check_settings, examples, is_space, kinds_of
-from rllib_arrow.seeding import derive_seed
+from rllib_arrow.experiments.yaml_files import MergedBlock, override, read_merged
+from rllib_arrow.experiments.yaml_settings import (
+    check_settings,
+    examples,
+    is_space,
+    kinds_of,
+)
 from rllib_arrow.settings import Setting, SettingError, brief, is_number, nearest
 
 ENVIRONMENTS = ("Continual",)
 STOP_KEYS = ("training_iteration", "time_total_s", "frames")
 
-# Every key of an experiment with its default.
-BLOCK: dict[str, Any] = {
-    "run": "",
-    "env": "Continual",
-    "description": "",
-    "stop": {},
-    "checkpoint_config": {},
-    "num_samples": 1,
-    "max_failures": 2,
-    "config": {},
+# Every key of an experiment, and every key of its `checkpoint_config`.
+BLOCK = {
+    "run": Setting("", types=(str,)),
+    "env": Setting("Continual", types=(str,)),
+    "description": Setting("", types=(str,)),
+    "stop": Setting({}, types=(dict,)),
+    "checkpoint_config": Setting({}, types=(dict,)),
+    "num_samples": Setting(1, bounds=">= 1", types=(int,)),
+    "max_failures": Setting(2, bounds=">= 0", types=(int,)),
+    "config": Setting({}, types=(dict,)),
 }
 CHECKPOINTS = {
     "checkpoint_frequency": Setting(10, bounds=">= 0", types=(int,)),
@@ -70,71 +73,66 @@ def read_experiment(
         stop: Texts `key=value` for the stop criteria.
         num_samples: How many seeds, instead of the file's number.
     """
-    draft = read_draft(Path(file))
+    merged = read_merged(Path(file))
     for text in settings:
-        override(draft, text, "--set", BLOCK)
+        override(merged, text, "--set", BLOCK)
     for text in stop:
-        override(draft, f"stop.{text}", "--stop", BLOCK)
+        override(merged, f"stop.{text}", "--stop", BLOCK)
     if num_samples is not None:
-        override(draft, f"num_samples={num_samples}", "--num-samples", BLOCK)
+        override(merged, f"num_samples={num_samples}", "--num-samples", BLOCK)
     try:
-        return _check(draft)
+        return _check(merged)
     except SettingError as error:
-        told = f"{error.key} = {brief(error.value)}: {error.problem}"
-        raise UserError(f"{draft.origin_of(error.key)}: {told}") from error
+        setting = f"{error.key} = {brief(error.value)}"
+        origin = merged.origin_of(error.key)
+        raise UserError(f"{origin}: {setting}: {error.problem}") from error
 
 
-def _check(draft: Draft) -> Experiment:
-    block = {**copy.deepcopy(BLOCK), **draft.block}
-    for key in block:
+def _check(merged: MergedBlock) -> Experiment:
+    block = _with_defaults(BLOCK) | merged.block
+    for key, value in block.items():
         if key not in BLOCK:
             hint = nearest(key, [*BLOCK, "extends"])
-            raise SettingError(key, block[key], f"unknown key, {hint}")
+            raise SettingError(key, value, f"unknown key, {hint}")
+        if problem := BLOCK[key].problem(value):
+            raise SettingError(key, value, problem)
     run, env = block["run"], block["env"]
-    if not run:
-        raise SettingError("run", run, f"is missing, {nearest('', ALGORITHMS)}")
-    if run not in list(ALGORITHMS):
-        raise SettingError("run", run, f"unknown algorithm, {nearest(run, ALGORITHMS)}")
+    if run not in ALGORITHMS:
+        problem = "unknown algorithm" if run else "is missing"
+        raise SettingError("run", run, f"{problem}, {nearest(run, ALGORITHMS)}")
     if env not in ENVIRONMENTS:
         hint = nearest(env, ENVIRONMENTS)
         raise SettingError("env", env, f"unknown environment, {hint}")
-    _require(block, "description", isinstance(block["description"], str), "a text")
-    for key in ("stop", "checkpoint_config", "config"):
-        _require(block, key, isinstance(block[key], dict), "a mapping")
-    for key, least in (("num_samples", 1), ("max_failures", 0)):
-        fits = type(block[key]) is int and block[key] >= least
-        _require(block, key, fits, f"a whole number of at least {least}")
-    block["stop"] = _check_stop(block["stop"])
+    _check_stop(block["stop"])
     block["checkpoint_config"] = _check_checkpoints(block["checkpoint_config"])
-    block["config"] = _check_config(run, block)
-    return Experiment(file=draft.file, name=draft.name, **block)
+    block["config"] = _check_config(block)
+    return Experiment(file=merged.file, name=merged.name, **block)
 
 
-def _require(block: dict[str, Any], key: str, holds: bool, expected: str) -> None:
-    if not holds:
-        raise SettingError(key, block[key], f"must be {expected}")
+def _with_defaults(kinds: dict[str, Setting]) -> dict[str, Any]:
+    return {key: copy.deepcopy(kind.default) for key, kind in kinds.items()}
 
 
-def _check_stop(stop: dict[str, Any]) -> dict[str, float]:
+def _check_stop(stop: dict[str, Any]) -> None:
     for key, value in stop.items():
         if key not in STOP_KEYS:
             problem = f"unknown criterion, {nearest(key, STOP_KEYS)}"
             raise SettingError(f"stop.{key}", value, problem)
         if not is_number(value) or value <= 0:
             raise SettingError(f"stop.{key}", value, "must be a number above 0")
-    return stop
 
 
 def _check_checkpoints(given: dict[str, Any]) -> dict[str, Any]:
     for key, value in given.items():
         if is_space(value):
             raise SettingError(f"checkpoint_config.{key}", value, "must be one value")
-    defaults = {key: one.default for key, one in CHECKPOINTS.items()}
-    return defaults | check_settings(given, CHECKPOINTS, "checkpoint_config")
+    checked = check_settings(given, CHECKPOINTS, "checkpoint_config")
+    return _with_defaults(CHECKPOINTS) | checked
 
 
-def _check_config(run: str, block: dict[str, Any]) -> dict[str, Any]:
-    algorithm = ALGORITHMS[run]
+def _check_config(block: dict[str, Any]) -> dict[str, Any]:
+    register()  # RLlib looks up the environment
+    algorithm = algorithm_class(block["run"])
     config = check_settings(block["config"], kinds_of(algorithm.get_default_config()))
     if "seed" in config and block["num_samples"] > 1:
         problem = f"num_samples ({block['num_samples']}) brings its own seeds: drop one"
@@ -161,9 +159,3 @@ def _check_together(algorithm: Any, plain: dict[str, Any]) -> None:
         key = max(named, key=len, default="")
         path, value = (f"config.{key}", plain[key]) if key else ("config", plain)
         raise SettingError(path, value, problem) from error
-
-
-def sample_seeds(num_samples: int) -> list[int]:
-    """Returns the seeds of so many samples: the paper's five, then derived ones."""
-    more = (derive_seed(PAPER_SEEDS[0], "sample", i) for i in range(5, num_samples))
-    return [*PAPER_SEEDS[:num_samples], *more]

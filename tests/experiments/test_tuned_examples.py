@@ -9,10 +9,11 @@ from itertools import product
 
 import pytest
 
-from rllib_arrow import ALGORITHMS, Curriculum, tuned_examples
-from rllib_arrow.cli import main
-from rllib_arrow.experiment import read_experiment
-from rllib_arrow.experiments.values import examples
+from rllib_arrow import Curriculum, algorithm_class
+from rllib_arrow.experiments import tuned_examples
+from rllib_arrow.experiments.cli import main
+from rllib_arrow.experiments.experiment import read_experiment
+from rllib_arrow.experiments.yaml_settings import examples
 
 METHODS = {"arrow": "ARROW", "dv3": "DV3", "tes_sac": "TES-SAC"}
 PAPER_SUITES = ("atari", "coinrun")
@@ -50,7 +51,7 @@ def test_an_example_loads_and_says_what_it_is(file):
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
 def test_an_example_fits_two_cpus(file):
     experiment = read_experiment(file)
-    algorithm = ALGORITHMS[experiment.run]
+    algorithm = algorithm_class(experiment.run)
     for plain in examples(experiment.config):
         request = algorithm.default_resource_request({"env": experiment.env, **plain})
         assert request.required_resources.get("CPU", 0) <= 2
@@ -75,7 +76,7 @@ def test_the_settings_of_the_paper_are_what_the_names_say(method, suite):
 def test_paper_examples_have_the_papers_budget(method, suite):
     for way in ("", "_reversed", "_two_cycle"):
         experiment = read(f"{method}_{suite}{way}")
-        config = ALGORITHMS[experiment.run].get_default_config()
+        config = algorithm_class(experiment.run).get_default_config()
         config.update_from_dict(experiment.config)
         (curriculum,) = curricula(experiment)
         assert curriculum.total_epochs == 540
@@ -208,7 +209,7 @@ def test_a_finished_run_is_not_overwritten_but_can_be_resumed(
 
 @pytest.mark.slow
 def test_a_terminated_run_tells_how_to_go_on_and_does(tmp_path):
-    command = [sys.executable, "-m", "rllib_arrow.cli", "train", "file"]
+    command = [sys.executable, "-m", "rllib_arrow.experiments.cli", "train", "file"]
     command += ["tes_sac_smoke", "--storage", str(tmp_path)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         for line in process.stdout:

@@ -17,19 +17,21 @@ import ray
 from pyarrow import fs
 from ray import tune
 
-from rllib_arrow import ALGORITHMS
+from rllib_arrow import algorithm_class, register
+from rllib_arrow.algorithms.continual_config import PAPER_SEEDS
 from rllib_arrow.checkpoints.keeper import CheckpointKeeper, mend_lists
 from rllib_arrow.errors import UserError
-from rllib_arrow.experiment import Experiment, sample_seeds
-from rllib_arrow.experiments.values import examples, is_space, spaces, to_tune
+from rllib_arrow.experiments.experiment import Experiment
+from rllib_arrow.experiments.yaml_settings import examples, is_space, spaces, to_tune
 from rllib_arrow.files import write_aside_in
 from rllib_arrow.ray_private import autoscaling_limits
+from rllib_arrow.seeding import derive_seed
 from rllib_arrow.settings import brief
 
 RECORD = "experiment.json"
 
-# What a run's method, setting, tasks and seed say already.
-TOLD_ANYWAY = ("seed", "ltdm_fraction", "tasks", "order", "cycles")
+# Settings that reports show by method, setting, tasks and seed anyway.
+REPORTED_ANYWAY = ("seed", "ltdm_fraction", "tasks", "order", "cycles")
 
 # Ray's own chatter, none of which a user can act upon.
 QUIET = {
@@ -47,6 +49,7 @@ PROMPT = {"TUNE_GLOBAL_CHECKPOINT_S": "1"}
 
 def connect(debug: bool = False) -> None:
     """Joins the cluster that RAY_ADDRESS names, or starts one on this machine."""
+    register()
     for key, value in (PROMPT if debug else {**PROMPT, **QUIET}).items():
         os.environ.setdefault(key, value)
     if ray.is_initialized():
@@ -63,10 +66,10 @@ def connect(debug: bool = False) -> None:
     try:
         ray.init(log_to_driver=debug, logging_level=level, **own)
     except (ConnectionError, RuntimeError, ValueError) as error:
-        said = " ".join(str(error).split())
-        raise UserError(f"RAY_ADDRESS={address}: no cluster: {said}") from error
+        reason = " ".join(str(error).split())
+        raise UserError(f"RAY_ADDRESS={address}: no cluster: {reason}") from error
     if not debug:
-        # A failed trial's traceback stands in its error.txt; its reason is told.
+        # A failed trial's traceback stands in its error.txt; its reason is shown.
         logging.getLogger("ray.tune").setLevel(logging.CRITICAL)
 
 
@@ -99,7 +102,7 @@ def check_resources(
     experiment: Experiment, config: dict[str, Any], cluster: Mapping[str, float]
 ) -> None:
     """Refuses a request that would wait for ever, naming the settings behind it."""
-    algorithm = ALGORITHMS[experiment.run]
+    algorithm = algorithm_class(experiment.run)
     for plain in examples(config):
         request = algorithm.default_resource_request({"env": experiment.env, **plain})
         for kind, need in request.required_resources.items():
@@ -116,8 +119,8 @@ def _settings_behind(kind: str, plain: dict[str, Any], default: Any) -> str:
     per_actor = f"num_{kind.lower()}s_"
     keys = [key for key in vars(default) if key.startswith(per_actor)]
     keys += ["num_env_runners", "evaluation_num_env_runners", "num_learners"]
-    told = [f"{key}={plain[key]}" for key in keys if plain.get(key)]
-    return ", ".join(told) or f"run={default.algo_class.__name__}"
+    given = [f"{key}={plain[key]}" for key in keys if plain.get(key)]
+    return ", ".join(given) or f"run={default.algo_class.__name__}"
 
 
 def location_of(storage: str, name: str) -> str:
@@ -129,12 +132,13 @@ def location_of(storage: str, name: str) -> str:
 
 def check_location(location: str, resume: bool) -> None:
     """Refuses to mix a new run with an old one, or to resume what is not there."""
-    exists = tune.Tuner.can_restore(location)
+    try:
+        exists = tune.Tuner.can_restore(location)
+    except ValueError as error:  # pyarrow's, for an address it does not know
+        raise UserError(f"{location}: {' '.join(str(error).split())}") from error
     if exists and not resume:
-        said = (
-            "holds a run already: continue it with --resume, or choose another --name"
-        )
-        raise UserError(f"{location}: {said}")
+        remedy = "continue it with --resume, or choose another --name"
+        raise UserError(f"{location}: holds a run already: {remedy}")
     if resume and not exists:
         raise UserError(f"{location}: holds no run to resume; leave out --resume")
 
@@ -142,8 +146,14 @@ def check_location(location: str, resume: bool) -> None:
 def check_space(location: str, needed: int = 2**20) -> None:
     """Complains if the disk of a run is full."""
     if "://" not in location and shutil.disk_usage(location).free < needed:
-        said = "No space left on device; make room and continue with --resume"
-        raise UserError(f"{location}: {said}")
+        remedy = "make room and continue with --resume"
+        raise UserError(f"{location}: No space left on device; {remedy}")
+
+
+def sample_seeds(num_samples: int) -> list[int]:
+    """Returns the seeds of so many samples: the paper's five, then derived ones."""
+    more = (derive_seed(PAPER_SEEDS[0], "sample", i) for i in range(5, num_samples))
+    return [*PAPER_SEEDS[:num_samples], *more]
 
 
 def param_space(experiment: Experiment, config: dict[str, Any]) -> dict[str, Any]:
@@ -155,8 +165,8 @@ def param_space(experiment: Experiment, config: dict[str, Any]) -> dict[str, Any
     seeds = config.get("seed", {"grid_search": sample_seeds(experiment.num_samples)})
     if not is_space(seeds):
         seeds = {"grid_search": [seeds]}
-    swept = [".".join(path) for path in spaces(config) if path[-1] not in TOLD_ANYWAY]
-    own = {"env": experiment.env, "label_settings": swept}
+    varied = [path for path in spaces(config) if path[-1] not in REPORTED_ANYWAY]
+    own = {"env": experiment.env, "label_settings": [".".join(path) for path in varied]}
     return to_tune({**own, **config, "seed": seeds})
 
 
@@ -205,20 +215,20 @@ def restore_tuner(experiment: Experiment, location: str) -> tune.Tuner:
 def trial_dirname(trial: Any) -> str:
     """Returns a name that sorts by number and says what the trial varies."""
     varied = (f"{k.split('/')[-1]}={v}" for k, v in trial.evaluated_params.items())
-    told = re.sub(r"[^\w.=,+-]+", "", ",".join(varied))[:80]
-    return f"{trial.trial_id.rpartition('_')[2]}_{told}"
+    settings = re.sub(r"[^\w.=,+-]+", "", ",".join(varied))[:80]
+    return f"{trial.trial_id.rpartition('_')[2]}_{settings}"
 
 
 # What a run was started with, so that --resume can tell whether it is the same one.
 
 
 def _record_of(experiment: Experiment) -> dict[str, Any]:
-    told = asdict(experiment)
-    flat = {f"config.{key}": value for key, value in told.pop("config").items()}
+    record = asdict(experiment)
+    flat = {f"config.{key}": value for key, value in record.pop("config").items()}
     for key in ("file", "description"):
-        del told[key]
+        del record[key]
     # Through JSON, so that both sides of a comparison have the same types.
-    return json.loads(json.dumps({**told, **flat}))
+    return json.loads(json.dumps({**record, **flat}))
 
 
 def _write_record(location: str, experiment: Experiment) -> None:
@@ -234,5 +244,5 @@ def _read_record(location: str) -> dict[str, Any]:
         with store.open_input_stream(f"{path}/{RECORD}") as stream:
             return json.loads(stream.read())
     except (FileNotFoundError, ValueError) as error:
-        said = f"{location}/{RECORD}: missing or damaged, so the run cannot be resumed"
-        raise UserError(said) from error
+        problem = "missing or damaged, so the run cannot be resumed"
+        raise UserError(f"{location}/{RECORD}: {problem}") from error

@@ -241,8 +241,8 @@ class ProgressDisplay(Callback):
     def _scores(self, known: Trial) -> str:
         if not known.scores:
             return "no scores yet"
-        told = "  ".join(f"{task} {_number(s)}" for task, s in known.scores.items())
-        return f"scores after epoch {known.scores_epoch}: {told}"
+        scores = "  ".join(f"{task} {_number(s)}" for task, s in known.scores.items())
+        return f"scores after epoch {known.scores_epoch}: {scores}"
 
 
 def _plain(value: Any) -> str:

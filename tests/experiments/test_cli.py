@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import csv
+import re
 from pathlib import Path
 
 import pytest
+import ray
 
-from rllib_arrow import tuned_examples
-from rllib_arrow.cli import main, print_table
+from rllib_arrow.experiments import tuned_examples
+from rllib_arrow.experiments.cli import main, print_table
+from rllib_arrow.settings import SettingError
 
 GOOD = """
 mine:
@@ -321,7 +324,7 @@ def test_evaluate_prints_a_table_and_writes_the_csv(here, capsys, monkeypatch):
         return [row]
 
     monkeypatch.setattr(restore_to_act, "evaluate_checkpoint", evaluate_checkpoint)
-    monkeypatch.setattr("rllib_arrow.launch.connect", lambda debug: None)
+    monkeypatch.setattr("rllib_arrow.experiments.launch.connect", lambda debug: None)
     (here / "point").mkdir()
     (here / "point" / "rllib_checkpoint.json").write_text("{}")
     options = ["--episodes", "3", "--tasks", "breakout", "--csv", "out.csv"]
@@ -335,3 +338,57 @@ def test_evaluate_prints_a_table_and_writes_the_csv(here, capsys, monkeypatch):
 def test_a_table_aligns_numbers_to_the_right(capsys):
     print_table(("task", "score"), [["boxing", 3.14159], ["enduro", 100]])
     assert capsys.readouterr().out == "task    score\nboxing  3.142\nenduro    100\n"
+
+
+def fail_with(error: Exception, monkeypatch) -> None:
+    def raise_it() -> None:
+        raise error
+
+    monkeypatch.setattr(tuned_examples, "grouped", raise_it)
+
+
+def test_a_bug_is_called_a_bug_and_its_traceback_kept_in_a_file(monkeypatch, capsys):
+    fail_with(ValueError("two\nlines"), monkeypatch)
+    assert main(["example", "list"]) == 1
+    line = capsys.readouterr().err
+    told = re.fullmatch(
+        r"rllib: this is a bug: ValueError: two lines \(traceback: (.+)\)\n", line
+    )
+    file = Path(told[1])
+    assert file.read_text().startswith("Traceback") and "raise_it" in file.read_text()
+    file.unlink()
+    assert main(["example", "list", "--debug"]) == 1
+    shown = capsys.readouterr().err
+    assert "raise_it" in shown and shown.endswith("bug: ValueError: two lines\n")
+
+
+def test_a_users_error_in_an_actor_is_still_the_users(
+    monkeypatch, capsys, ray_two_cpus
+):
+    @ray.remote(num_cpus=0)
+    def refuse() -> None:
+        raise SettingError("seed", -1, "must be a whole number >= 0")
+
+    monkeypatch.setattr(tuned_examples, "grouped", lambda: ray.get(refuse.remote()))
+    assert main(["example", "list"]) == 2
+    line = capsys.readouterr().err
+    assert line == "rllib: seed (-1) must be a whole number >= 0.\n"
+
+
+@pytest.mark.parametrize(
+    ("setting", "named"),
+    [
+        ("grad_clip=-1.0", "config.grad_clip = -1.0"),
+        ("evaluation_duration=auto", "config.evaluation_duration = 'auto'"),
+        ("alpha_max=0.1", "config.alpha_max = 0.1: initial_alpha (0.2) must lie"),
+        ("n_step=3", "config.n_step = 3: must be 1"),
+        ("train_batch_size_per_learner=0", "config.train_batch_size_per_learner = 0"),
+        ("curriculum.tasks=[{id: A-v0, reward_scale: 0}]", "config.curriculum.tasks"),
+        ("curriculum.suite=minatr", "config.curriculum.suite = 'minatr'"),
+        ("evaluation_parallel_to_training=true", "evaluation_parallel_to_training"),
+    ],
+)
+def test_the_setting_that_an_algorithm_refuses_is_named(setting, named, here, capsys):
+    (here / "good.yaml").write_text(curriculum(MINATAR).replace("ARROW", "TES-SAC"))
+    line = one_error_line(capsys, ["train", "file", "good.yaml", "--set", setting])
+    assert line.startswith(f"rllib: --set {setting}: ") and named in line

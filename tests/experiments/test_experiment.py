@@ -9,10 +9,12 @@ from types import SimpleNamespace
 import pytest
 from ray.tune.search.variant_generator import generate_variants
 
-from rllib_arrow import ARROWConfig, launch
+from rllib_arrow import ARROWConfig
 from rllib_arrow.errors import UserError
-from rllib_arrow.experiment import read_experiment, sample_seeds
-from rllib_arrow.experiments.values import examples, to_tune
+from rllib_arrow.experiments import launch
+from rllib_arrow.experiments.experiment import read_experiment
+from rllib_arrow.experiments.launch import sample_seeds
+from rllib_arrow.experiments.yaml_settings import examples, to_tune
 from rllib_arrow.settings import is_number
 
 BASE = """

@@ -1,4 +1,7 @@
-"""The `rllib` command: train, evaluate, report, example."""
+"""The `rllib` command: train, evaluate, report, example.
+
+What needs Ray is imported where it is needed: the rest answers at once.
+"""
 
 from __future__ import annotations
 
@@ -7,13 +10,15 @@ import logging
 import os
 import signal
 import sys
+import tempfile
 import traceback
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
-from rllib_arrow import tuned_examples
 from rllib_arrow.errors import UserError
+from rllib_arrow.experiments import tuned_examples
+from rllib_arrow.experiments.experiment import read_experiment
 
 USER_ERROR, FAILED, INTERRUPTED = 2, 1, 130
 
@@ -44,11 +49,27 @@ def main(argv: Sequence[str] | None = None) -> int:
     except Exception as error:
         if args.debug:
             traceback.print_exc()
-        mistake = isinstance(error, (ValueError, OSError))
-        kind = "" if mistake else f"{type(error).__name__}: "
-        hint = "" if mistake or args.debug else " (--debug shows where)"
-        print(f"rllib: {kind}{_one_line(error)}{hint}", file=sys.stderr)
-        return USER_ERROR if mistake else FAILED
+        # What an actor of Ray raised arrives in an error of Ray's, as its cause.
+        cause = getattr(error, "cause", None)
+        cause = cause if isinstance(cause, Exception) else error
+        if isinstance(cause, (UserError, OSError)):
+            print(f"rllib: {_one_line(cause)}", file=sys.stderr)
+            return USER_ERROR
+        where = "" if args.debug else f" (traceback: {_save_traceback(error)})"
+        bug = f"{type(cause).__name__}: {_one_line(cause)}{where}"
+        print(f"rllib: this is a bug: {bug}", file=sys.stderr)
+        return FAILED
+
+
+def _save_traceback(error: Exception) -> str:
+    """Writes the traceback to a new file and returns its path."""
+    try:
+        handle, path = tempfile.mkstemp(prefix="rllib-", suffix=".txt")
+        with open(handle, "w") as file:
+            traceback.print_exception(error, file=file)
+    except OSError:  # such as a full disk, which may be behind it all
+        return "--debug shows it"
+    return path
 
 
 def _one_line(error: Exception) -> str:
@@ -137,12 +158,12 @@ def _names(text: str) -> list[str]:
 
 def train(args: argparse.Namespace) -> int:
     """Trains all trials of an experiment."""
-    from rllib_arrow import launch
-    from rllib_arrow.experiment import read_experiment
-    from rllib_arrow.progress import ProgressDisplay
-
     file = tuned_examples.find(args.file)
     experiment = read_experiment(file, args.set, args.stop, args.num_samples)
+
+    from rllib_arrow.experiments import launch
+    from rllib_arrow.experiments.progress import ProgressDisplay
+
     location = launch.location_of(args.storage, args.name or experiment.name)
     launch.check_location(location, args.resume)
     launch.connect(args.debug)
@@ -164,11 +185,11 @@ def train(args: argparse.Namespace) -> int:
         # Tune, too, writes there, and stumbles over what it could not write.
         launch.check_space(location)
         raise
-    return _tell_end(results, location)
+    return _print_end(results, location)
 
 
-def _tell_end(results: Any, location: str) -> int:
-    from rllib_arrow.progress import reason
+def _print_end(results: Any, location: str) -> int:
+    from rllib_arrow.experiments.progress import reason
 
     unfinished = [r for r in results if not (r.metrics or {}).get("done")]
     for result in results.errors:
@@ -191,8 +212,8 @@ def evaluate(args: argparse.Namespace) -> int:
     if args.csv:
         _check_writable(args.csv)
 
-    from rllib_arrow import launch
     from rllib_arrow.checkpoints.restore_to_act import evaluate_checkpoint
+    from rllib_arrow.experiments import launch
     from rllib_arrow.files import write_aside
     from rllib_arrow.runs.scores import to_csv
 
@@ -228,6 +249,10 @@ def _check_writable(path: Path) -> None:
 
 def report(args: argparse.Namespace) -> int:
     """Writes tables, figures and a page about runs."""
+    for path in [*args.runs, *([args.baselines] if args.baselines else [])]:
+        if not path.exists():
+            raise UserError(f"{path}: no such run directory or CSV file")
+
     from rllib_arrow.reports import forgetting_table, write_report
     from rllib_arrow.runs.load import load_runs
 
