@@ -10,34 +10,23 @@ formulas.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple
 
 import numpy as np
 
 from rllib_arrow.curriculum.exposure import Exposure
 from rllib_arrow.metrics.curve import RunCurve
+from rllib_arrow.metrics.transfer import (
+    SingleTask,
+    area_transfer,
+    forward_transfer,
+    zero_shot,
+)
+from rllib_arrow.metrics.value import ZERO, Value, mean_value, undefined
 
-# Below this a denominator counts as zero; scores are of order one.
-_ZERO = 1e-9
-
-
-class Value(NamedTuple):
-    """A metric's number and what a reader must know about it."""
-
-    value: float
-    notes: tuple[str, ...] = ()
-
-
-class SingleTask(NamedTuple):
-    """The normalised single-task curve a run's forward transfer is measured against."""
-
-    method: str
-    epochs: np.ndarray  # int [E]
-    scores: np.ndarray  # float [E]
-
-
-def undefined(reason: str) -> Value:
-    return Value(float("nan"), (reason,))
+# Metrics of single cycles are for curricula that repeat a few times, not for those
+# that alternate between tasks.
+MAX_CYCLES_TOLD = 4
+BARELY = 0.1  # a ratio to a score below this is told to be rough
 
 
 def forgetting(curve: RunCurve) -> Value:
@@ -68,52 +57,31 @@ def _forgetting(curve: RunCurve, exposures: list[Exposure], end: int) -> Value:
         for score, e in zip(learned, exposures, strict=True)
         if score <= 0 and e.end <= end
     ]
-    return _mean(drops, notes + _unseen(curve, exposures))
+    return mean_value(drops, notes + _unseen(curve, exposures))
 
 
-def forward_transfer(
-    curve: RunCurve, single: Mapping[str, SingleTask], cycle: int = 1
-) -> Value:
-    """FT: mean over tasks of (S - S_single) / S_single.
+def retention(curve: RunCurve) -> Value:
+    """Retention: mean over tasks of the score now divided by that after training.
 
-    S is the mean score over the task's exposure, S_single that of the single-task curve
-    over as many epochs from its start. Only exposures that have ended count.
+    Both are above random, as 0 is random. Over the tasks met so far except the one in
+    training; one that was not above random after its training is left out.
     """
-    ended = [e for e in curve.of_cycle(cycle) if e.end <= curve.now]
-    if not ended:
-        return undefined(f"no exposure of cycle {cycle} has ended")
-    if not single:
-        return undefined("needs single-task runs (--baselines)")
-    terms, notes = [], []
-    for exposure in ended:
+    current = curve.begun()[-1].task
+    earlier = [e for task, e in curve.first_exposures().items() if task != current]
+    if not earlier:
+        return undefined("needs a second task")
+    kept, notes = [], []
+    for exposure in earlier:
         task = exposure.task
-        term, note = _transfer(curve, exposure, single.get(task))
-        terms.append(term)
-        notes += [f"{task}: {note}"] if note else []
-        if task in single and single[task].method != curve.method:
-            notes.append(f"compared with {single[task].method}'s single-task runs")
-    return _mean(terms, notes)
-
-
-def _transfer(
-    curve: RunCurve, exposure: Exposure, single: SingleTask | None
-) -> tuple[float, str]:
-    """One task's forward transfer and a note; NaN where it is not defined."""
-    if single is None:
-        return np.nan, "left out, no single-task run"
-    ours = curve.within(exposure.task, exposure.start, exposure.end)
-    window = (single.epochs > 0) & (single.epochs <= exposure.length)
-    if len(ours) == 0 or not window.any():
-        return np.nan, "left out, no evaluation within its exposure"
-    s_single = float(single.scores[window].mean())
-    if abs(s_single) < _ZERO:
-        return np.nan, "left out, its single-task curve averages zero"
-    note = ""
-    if s_single < 0:
-        note = "its single-task curve is below random, which turns the sign"
-    elif single.epochs[-1] < exposure.length:
-        note = f"its single-task run has only {single.epochs[-1]} epochs"
-    return (float(ours.mean()) - s_single) / s_single, note
+        learned = curve.score(task, exposure.end)
+        if learned < ZERO:
+            kept.append(np.nan)
+            notes.append(f"{task} left out, not above random after its training")
+            continue
+        kept.append(curve.score(task, curve.now) / learned)
+        if learned < BARELY:
+            notes.append(f"{task} was barely learned ({learned:.2f}): a rough ratio")
+    return mean_value(kept, notes)
 
 
 def average_accuracy(curve: RunCurve) -> Value:
@@ -165,7 +133,7 @@ def max_forgetting(curve: RunCurve) -> Value:
         - curve.score(first.task, second.start, just_before=True)
         for first, second in pairs
     ]
-    return _mean(drops, [])
+    return mean_value(drops, [])
 
 
 def recovery(curve: RunCurve) -> Value:
@@ -178,14 +146,14 @@ def recovery(curve: RunCurve) -> Value:
     for first, second in pairs:
         task = first.task
         before = curve.score(task, first.end)
-        if abs(before) < _ZERO:
+        if abs(before) < ZERO:
             notes.append(f"{task} left out, its score after cycle 1 was zero")
             ratios.append(np.nan)
             continue
         if before < 0:
             notes.append(f"{task} was below random after cycle 1: its ratio misleads")
         ratios.append(curve.score(task, second.end) / before)
-    return _mean(ratios, notes)
+    return mean_value(ratios, notes)
 
 
 def _exposure_pairs(curve: RunCurve) -> list[tuple[Exposure, Exposure]]:
@@ -199,7 +167,7 @@ def continual_metrics(
 ) -> dict[str, Value]:
     """All metrics of one run, by the names the report's files use.
 
-    The metrics of single cycles are present when the curriculum has more than one.
+    Metrics of single cycles are present when the curriculum has two to four.
     """
     single = single or {}
     metrics = {
@@ -208,11 +176,15 @@ def continual_metrics(
         "ACC": average_accuracy(curve),
         "min_ACC": min_accuracy(curve),
         "WC_ACC": worst_case_accuracy(curve),
+        "retention": retention(curve),
+        "FT_area": area_transfer(curve, single),
+        "zero_shot": zero_shot(curve),
     }
     if curve.cycles > 1:
         metrics["Max_F"] = max_forgetting(curve)
         metrics["Recovery"] = recovery(curve)
-        for cycle in range(1, curve.cycles + 1):
+        told = curve.cycles if curve.cycles <= MAX_CYCLES_TOLD else 0
+        for cycle in range(1, told + 1):
             metrics[f"C{cycle}_F"] = cycle_forgetting(curve, cycle)
             metrics[f"C{cycle}_FT"] = forward_transfer(curve, single, cycle)
     return metrics
@@ -241,12 +213,3 @@ def _unseen(curve: RunCurve, exposures: list[Exposure]) -> list[str]:
         if curve.epochs[0] <= e.end <= curve.now
         and len(curve.within(e.task, e.start, e.end)) == 0
     ]
-
-
-def _mean(terms: list[float], notes: list[str]) -> Value:
-    """The mean of the defined terms; never drops a term without a note."""
-    defined = [term for term in terms if np.isfinite(term)]
-    if len(defined) < len(terms) and not any("left out" in note for note in notes):
-        notes = [*notes, "a task is left out, the run has no evaluation that early"]
-    value = float(np.mean(defined)) if defined else float("nan")
-    return Value(value, tuple(dict.fromkeys(notes)))

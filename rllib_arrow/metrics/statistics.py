@@ -31,6 +31,23 @@ class Interval(NamedTuple):
     high: float
 
 
+class Paired(NamedTuple):
+    """A mean difference over seeds that both methods have, and how it was reached."""
+
+    mean: Interval
+    higher: int  # of how many seeds the difference is above zero
+    seeds: int
+
+
+class Profile(NamedTuple):
+    """The share of runs and tasks that reach a score, with a 95 % band: float [K]."""
+
+    scores: np.ndarray
+    share: np.ndarray
+    low: np.ndarray
+    high: np.ndarray
+
+
 class Series(NamedTuple):
     """A median curve over seeds with its quartiles, evaluation by evaluation."""
 
@@ -151,6 +168,43 @@ def probability_of_improvement(
     drawn = _wins(_resample(x, rng, resamples), _resample(y, rng, resamples))
     low, high = np.quantile(drawn, [0.025, 0.975])
     return Interval(float(_wins(x[None], y[None])[0]), float(low), float(high))
+
+
+def paired_difference(
+    x: Mapping[int, float],
+    y: Mapping[int, float],
+    rng: np.random.Generator,
+    resamples: int = 2000,
+) -> Paired | None:
+    """Mean over shared seeds of X's value minus Y's, with a 95 % bootstrap interval.
+
+    Takes values by seed. Seeds are resampled; None if no seed has both values.
+    """
+    shared = [s for s in x if np.isfinite(x[s]) and np.isfinite(y.get(s, np.nan))]
+    if not shared:
+        return None
+    differences = np.array([x[seed] - y[seed] for seed in shared])
+    drawn = differences[rng.integers(len(shared), size=(resamples, len(shared)))]
+    low, high = np.quantile(drawn.mean(axis=1), [0.025, 0.975])
+    mean = Interval(float(differences.mean()), float(low), float(high))
+    return Paired(mean, int((differences > 0).sum()), len(shared))
+
+
+def performance_profile(
+    scores: np.ndarray,
+    thresholds: np.ndarray,
+    rng: np.random.Generator,
+    resamples: int = 500,
+) -> Profile:
+    """Share of final scores [seeds, tasks] at or above each threshold.
+
+    The 95 % band is from a bootstrap stratified by task.
+    """
+    drawn = np.sort(_resample(scores, rng, resamples).reshape(resamples, -1), axis=1)
+    below = np.array([np.searchsorted(row, thresholds) for row in drawn])
+    low, high = np.quantile(1 - below / scores.size, [0.025, 0.975], axis=0)
+    share = 1 - np.searchsorted(np.sort(scores, axis=None), thresholds) / scores.size
+    return Profile(thresholds, share, low, high)
 
 
 def _wins(x: np.ndarray, y: np.ndarray) -> np.ndarray:

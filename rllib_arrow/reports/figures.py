@@ -1,68 +1,75 @@
-"""Figures as the paper draws them, and two beyond it."""
+"""Curves over training, as the paper draws them, normalised or raw."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.ticker import FuncFormatter, MaxNLocator
+from matplotlib.ticker import FuncFormatter
 
 from rllib_arrow.metrics.continual import worst_case_series
 from rllib_arrow.metrics.curve import RunCurve
-from rllib_arrow.metrics.statistics import Summary, median_series
+from rllib_arrow.metrics.statistics import median_series
 from rllib_arrow.reports.style import (
     INK,
     PALETTE,
     WIDTH,
     band,
     frames_axis,
-    interval_bar,
     legend_below,
-    method_colour,
+    legend_room,
+    method_label,
+    method_style,
     panels,
     seeds_label,
-    short_name,
     short_number,
 )
-from rllib_arrow.reports.tables import metric_blocks, metric_heading
-from rllib_arrow.runs.normalise import task_label
+from rllib_arrow.runs.normalise import HUGE, task_label
 from rllib_arrow.runs.results import Comparison, SingleTaskResult
 
+MAX_TASKS = 24  # drawn in one figure; more could not be told apart
 
-def curves_figure(comparison: Comparison) -> Figure:
+
+def curves_figure(comparison: Comparison, raw: bool = False) -> Figure:
     """Median score per task with its quartile band, bold while the task is trained."""
+    first = comparison.first_raw if raw else comparison.first_curve
+    tasks = first.tasks[:MAX_TASKS]
+    labels = [task_label(comparison.suite, task) for task in tasks]
     columns = min(3, len(comparison.methods))
     lines = -(-len(comparison.methods) // columns)
     width = WIDTH if columns > 1 else 6.4
-    figure, axes = panels(lines, columns, width, 2.15, gap=0.2, share=True)
-    tasks = comparison.first_curve.tasks
+    room = legend_room(labels, width)
+    left = 0.95 if raw else 0.74
+    figure, axes = panels(
+        lines, columns, width, 2.15, left=left, gap=0.2, legend=room, share=True
+    )
     handles = []
     for ax, result in zip(axes.flat, comparison.methods.values(), strict=False):
+        curves = result.raw if raw else result.curves
         handles = [
-            _task_curve(ax, result.curves, task, PALETTE[i % len(PALETTE)])
+            _task_curve(ax, curves, task, PALETTE[i % len(PALETTE)])
             for i, task in enumerate(tasks)
         ]
-        _mark_cycles(ax, result.curves[0])
-        seeds = seeds_label(len(result.curves))
-        ax.set_title(f"{short_name(result.method)} ({seeds})", loc="left")
+        _mark_cycles(ax, curves[0])
+        name = method_label(result.method, comparison.sweep).replace("\n", " ")
+        ax.set_title(f"{name} ({seeds_label(len(curves))})", loc="left")
         frames_axis(ax)
     for ax in axes.flat[len(comparison.methods) :]:
         ax.set_visible(False)
-    axes[0, 0].set_ylabel("Normalised score")
-    labels = [task_label(comparison.suite, task) for task in tasks]
+    axes[0, 0].set_ylabel("Return" if raw else "Normalised score")
+    if raw:
+        axes[0, 0].yaxis.set_major_formatter(FuncFormatter(short_number))
     legend_below(figure, handles, labels)
     return figure
 
 
 def _task_curve(ax: Axes, curves: Sequence[RunCurve], task: str, colour: str) -> Line2D:
-    series = median_series(curves, [c.scores[:, c.columns[task]] for c in curves])
-    ax.fill_between(
-        series.frames, series.q25, series.q75, color=colour, alpha=0.16, linewidth=0
-    )
-    (line,) = ax.plot(series.frames, series.median, color=colour, linewidth=1.1)
+    scores = [c.scores[:, c.columns[task]].clip(-HUGE, HUGE) for c in curves]
+    series = median_series(curves, scores)
+    line = band(ax, series, (colour, "-"), width=1.1)
     for exposure in curves[0].exposures:
         # The segment into an exposure's first evaluation belongs to its training.
         inside = (series.epochs >= exposure.start) & (series.epochs <= exposure.end)
@@ -81,168 +88,54 @@ def _mark_cycles(ax: Axes, curve: RunCurve) -> None:
             ax.axvline(frames, color=INK, linestyle=":", linewidth=1.2)
 
 
-def bars_figure(
-    comparison: Comparison, paper: Mapping[str, Mapping[str, Summary]]
-) -> Figure:
-    """Metric bars with quartiles, sample efficiency last; diamonds are the paper's."""
-    metrics = [m for block in metric_blocks(comparison.cycles) for m in block]
-    metrics = [m for m in metrics if _any_value(comparison, m)] + ["SE_frames"]
-    columns = len(metrics) if len(metrics) <= 6 else 5
-    lines = -(-len(metrics) // columns)
-    width = max(1.6 * columns, 4.8)
-    figure, axes = panels(lines, columns, width, 1.8, left=0.5, below=0.15)
-    for ax, metric in zip(axes.flat, metrics, strict=False):
-        _metric_bars(ax, comparison, metric, paper)
-    for ax in axes.flat[len(metrics) :]:
-        ax.set_visible(False)
-    handles, labels = axes.flat[0].get_legend_handles_labels()
-    legend_below(figure, handles, labels)
-    return figure
-
-
-def _any_value(comparison: Comparison, metric: str) -> bool:
-    results = comparison.methods.values()
-    return any(r.summary(metric).seeds for r in results)
-
-
-def _metric_bars(
-    ax: Axes,
-    comparison: Comparison,
-    metric: str,
-    paper: Mapping[str, Mapping[str, Summary]],
-) -> None:
-    names = list(comparison.methods)
-    for x, method in enumerate(names):
-        summary = comparison.methods[method].summary(metric)
-        colour = method_colour(method, names)
-        ax.bar(
-            x,
-            np.nan_to_num(summary.median),
-            color=colour,
-            width=0.72,
-            label=short_name(method),
-        )
-        if summary.seeds:
-            errors = [[summary.median - summary.q25], [summary.q75 - summary.median]]
-            ax.errorbar(x, summary.median, errors, color=INK, capsize=3, linewidth=1.1)
-        else:
-            ax.text(
-                x,
-                0,
-                "never" if metric == "SE_frames" else "n/a",
-                ha="center",
-                va="bottom",
-                rotation=90,
-                fontsize=8,
-            )
-        if metric in paper.get(method, {}):
-            ax.plot(
-                x,
-                paper[method][metric].median,
-                "D",
-                markersize=5,
-                markerfacecolor="white",
-                markeredgecolor=INK,
-            )
-    ax.axhline(0, color=INK, linewidth=0.8)
-    ax.set_title(metric_heading(metric), loc="left", fontsize=9.5)
-    ax.set_xticks([])
-    ax.set_xlim(-0.6, len(names) - 0.4)
-    ax.yaxis.set_major_locator(MaxNLocator(5))
-    if metric == "SE_frames":
-        ax.yaxis.set_major_formatter(FuncFormatter(short_number))
-
-
 def progress_figure(comparison: Comparison) -> Figure:
     """Sample efficiency and the stability-plasticity balance while training."""
-    figure, axes = panels(1, 2, WIDTH, 2.2)
-    left, right = axes.flat
     names = list(comparison.methods)
+    labels = [method_label(name, comparison.sweep) for name in names]
+    figure, axes = panels(1, 2, WIDTH, 2.2, legend=legend_room(labels))
+    left, right = axes.flat
+    threshold = comparison.efficiency.threshold
+    handles = []
     for method, result in comparison.methods.items():
-        colour = method_colour(method, names)
-        series = median_series(result.curves)
-        band(left, series, colour, short_name(method))
+        style = method_style(method, names)
+        handles.append(band(left, median_series(result.curves), style))
         frames = comparison.efficiency.summary(method).median
         if np.isfinite(frames):
-            threshold = comparison.efficiency.threshold
-            left.plot(
-                frames,
-                threshold,
-                "o",
-                color=colour,
-                markeredgecolor=INK,
-                markersize=7,
-                zorder=5,
-            )
+            dot = {"markeredgecolor": INK, "markersize": 7, "zorder": 5}
+            left.plot(frames, threshold, "o", color=style[0], **dot)
         worst = [worst_case_series(curve) for curve in result.curves]
-        band(right, median_series(result.curves, worst), colour, short_name(method))
-    if np.isfinite(comparison.efficiency.threshold):
-        left.axhline(
-            comparison.efficiency.threshold,
-            color=INK,
-            linestyle="--",
-            linewidth=1,
-        )
+        band(right, median_series(result.curves, worst), style)
+    if np.isfinite(threshold):
+        left.axhline(threshold, color=INK, linestyle="--", linewidth=1)
     left.set_title("Mean score over all tasks; dashed: 85 % of the best", loc="left")
     right.set_title("WC-ACC at every evaluation", loc="left")
     for ax in (left, right):
         frames_axis(ax)
         _mark_cycles(ax, comparison.first_curve)
-    handles, labels = left.get_legend_handles_labels()
     legend_below(figure, handles, labels)
-    return figure
-
-
-def statistics_figure(comparison: Comparison) -> Figure:
-    """Interquartile means and probabilities of improvement with 95 % intervals."""
-    pairs, names = comparison.improvement, list(comparison.methods)
-    shown = [short_name(name) for name in names]
-    labels = [f"{short_name(x)} > {short_name(y)}" for x, y in pairs]
-    # Room for the longest names, at about 0.08 inches a letter.
-    left_room, right_room = (
-        0.3 + 0.08 * max(map(len, texts), default=0) for texts in (shown, labels)
-    )
-    height = 0.34 * max(len(names), len(pairs), 2)
-    figure, axes = panels(
-        1, 2, WIDTH, height, left=left_room, gap=right_room, below=0.3, legend=0
-    )
-    left, right = axes.flat
-    for y, (method, interval) in enumerate(comparison.iqm.items()):
-        colour = method_colour(method, names)
-        interval_bar(left, y, interval, colour)
-    left.set_yticks(range(len(names)), shown)
-    left.set_title("Interquartile mean of final scores", loc="left")
-    for y, ((x, _), interval) in enumerate(pairs.items()):
-        interval_bar(right, y, interval, method_colour(x, names))
-    right.set_yticks(range(len(pairs)), labels)
-    right.axvline(0.5, color=INK, linestyle="--", linewidth=1)
-    right.set_xlim(0, 1)
-    right.set_title("Probability of improvement", loc="left")
-    for ax in (left, right):
-        ax.invert_yaxis()
-        ax.margins(y=0.25)
-        ax.grid(axis="y", visible=False)
-    right.set_visible(bool(pairs))
     return figure
 
 
 def single_task_figure(results: Sequence[SingleTaskResult]) -> Figure:
     """Raw returns of the single-task runs, one panel per task."""
+    results = results[:MAX_TASKS]
     columns = min(3, len(results))
     lines = -(-len(results) // columns)
     width = 3.2 * columns if columns > 1 else 5.4
-    figure, axes = panels(lines, columns, width, 1.6)
     names = list(dict.fromkeys(m for result in results for m in result.curves))
+    labels = [method_label(name, "") for name in names]
+    room = legend_room(labels, width)
+    figure, axes = panels(lines, columns, width, 1.6, legend=room)
     handles = {}
     for ax, result in zip(axes.flat, results, strict=False):
         for method, curves in result.curves.items():
-            colour = method_colour(method, names)
-            handles[method] = band(ax, median_series(curves), colour, method)
+            series = median_series(curves)
+            handles[method] = band(ax, series, method_style(method, names))
         ax.set_title(task_label(result.suite, result.task), loc="left")
         ax.yaxis.set_major_formatter(FuncFormatter(short_number))
         frames_axis(ax)
     for ax in axes.flat[len(results) :]:
         ax.set_visible(False)
     axes[0, 0].set_ylabel("Return")
-    legend_below(figure, handles.values(), [short_name(name) for name in handles])
+    legend_below(figure, [handles[name] for name in names], labels)
     return figure

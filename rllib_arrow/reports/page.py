@@ -1,21 +1,18 @@
-"""One self-contained HTML page: no script, no request, both themes, phone and print."""
+"""Fills the report's page, `page.html`: one file with both themes, phone and print."""
 
 from __future__ import annotations
 
 import base64
 from collections.abc import Mapping, Sequence
-from html import escape
+from pathlib import Path
+from typing import Any
 
-from rllib_arrow.reports.page_style import CSS
-from rllib_arrow.reports.sections import (
-    Picture,
-    Section,
-    comparison_title,
-    runs_table,
-    suite_title,
-)
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+from rllib_arrow.reports.parts import Section, comparison_title, suite_title
+from rllib_arrow.reports.sections import normalisation_notes, runs_table
 from rllib_arrow.reports.style import DPI, WIDTH
-from rllib_arrow.reports.tables import Table, format_summary
+from rllib_arrow.reports.tables import format_summary
 from rllib_arrow.runs.analysis import method_rank
 from rllib_arrow.runs.results import Comparison, Results
 
@@ -35,6 +32,16 @@ GLOSSARY = {
     "Max-F": "Score after the first exposure minus the score just before the second.",
     "Recovery": "Score after the second exposure divided by the score after the first.",
     "C1, C2": "The same metric within one cycle.",
+    "Retention": "Score at the end divided by the score right after a task's training, "
+    "averaged over tasks but the last. 1 is nothing lost, 0 is back to random.",
+    "FT-area": "Forward transfer as Continual World defines it: the area between a "
+    "task's curve and that of single-task training, as a share of the room above it.",
+    "Zero-shot": "Score on a task at the last evaluation before its own training, "
+    "averaged over tasks but the first.",
+    "Paired difference": "Difference of two methods' values on the same seed, averaged "
+    "over seeds.",
+    "Performance profile": "Share of tasks and seeds whose score at the end is at "
+    "least so high.",
     "Interquartile mean": "Mean of the middle half of all final scores, over tasks and "
     "seeds; less jumpy than the median, less swayed by outliers than the mean.",
     "Probability of improvement": "Chance that one method's run beats the other's on a "
@@ -48,21 +55,23 @@ def render_page(
     images: Mapping[str, bytes],
 ) -> str:
     """Returns the page; `images` has each picture's PNG by name."""
-    body = [_header(results), _navigation(sections), _cards(results.comparisons)]
-    body.append(_notes("How the numbers were normalised", _normalisation(results)))
-    if results.notes:
-        body.append(_notes("Read with care", results.notes))
-    body += [_section(section, images) for section in sections]
-    body.append(_runs(results))
-    body.append(_glossary())
-    return (
-        '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        '<meta http-equiv="Content-Security-Policy" content="default-src \'none\'; '
-        "img-src data:; style-src 'unsafe-inline'\">\n"
-        '<link rel="icon" href="data:,">\n'
-        f"<title>{escape(_title(results))}</title>\n<style>{CSS}</style>\n"
-        f"</head>\n<body>\n{''.join(body)}</body>\n</html>\n"
+    environment = Environment(
+        loader=FileSystemLoader(Path(__file__).parent),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    return environment.get_template("page.html").render(
+        title=_title(results),
+        lead=_lead(results),
+        cards=[_card(c) for c in results.comparisons],
+        normalisation=normalisation_notes(results),
+        notes=results.notes,
+        sections=sections,
+        images={name: _image(png) for name, png in images.items()},
+        runs=runs_table(results),
+        glossary=GLOSSARY,
     )
 
 
@@ -71,139 +80,38 @@ def _title(results: Results) -> str:
     return f"Continual learning on {', '.join(map(suite_title, suites))}"
 
 
-def _header(results: Results) -> str:
+def _lead(results: Results) -> str:
     methods = sorted({run.curve.method for run in results.runs}, key=method_rank)
     unfinished = sum(not run.finished for run in results.runs)
     state = f", {unfinished} of them unfinished" if unfinished else ""
     lead = f"{_count(len(results.runs), 'run')} of {', '.join(methods)}{state}"
     if results.baselines:
         lead += f"; {_count(len(results.baselines), 'single-task baseline run')}"
-    return (
-        f"<header><h1>{escape(_title(results))}</h1>"
-        f'<p class="lead">{escape(lead)}.</p></header>\n'
-    )
+    return f"{lead}."
 
 
 def _count(number: int, noun: str) -> str:
     return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
-def _navigation(sections: Sequence[Section]) -> str:
-    links = [(s.anchor, s.title) for s in sections]
-    links += [("runs", "Runs"), ("glossary", "Metrics")]
-    items = "".join(
-        f'<li><a href="#{escape(a, quote=True)}">{escape(t)}</a></li>' for a, t in links
-    )
-    return f"<nav><ul>{items}</ul></nav>\n"
+def _card(comparison: Comparison) -> dict[str, Any]:
+    """The numbers most people look for first."""
+    metrics = ("F" if comparison.cycles == 1 else "Max_F", "retention", "WC_ACC")
+    lines = []
+    for method, result in comparison.methods.items():
+        medians = [format_summary(result.summary(m)).split(" ")[0] for m in metrics]
+        lines.append((method, " / ".join(medians)))
+    state = "" if comparison.finished else " (unfinished)"
+    return {
+        "title": comparison_title(comparison) + state,
+        "names": " / ".join(m.replace("_", "-") for m in metrics),
+        "lines": lines,
+    }
 
 
-def _cards(comparisons: Sequence[Comparison]) -> str:
-    """The two numbers most people look for first, per comparison."""
-    cards = []
-    for comparison in comparisons:
-        lines = []
-        metrics = ("F" if comparison.cycles == 1 else "Max_F", "WC_ACC")
-        for method, result in comparison.methods.items():
-            values = " / ".join(
-                format_summary(result.summary(m)).split(" ")[0] for m in metrics
-            )
-            lines.append(f"<dt>{escape(method)}</dt><dd>{escape(values)}</dd>")
-        names = " / ".join(m.replace("_", "-") for m in metrics)
-        title = comparison_title(comparison) + (
-            "" if comparison.finished else " (unfinished)"
-        )
-        cards.append(
-            f'<div class="card"><h3>{escape(title)}</h3><dl><dt>median</dt>'
-            f"<dd>{escape(names)}</dd>{''.join(lines)}</dl></div>"
-        )
-    return f'<div class="cards">{"".join(cards)}</div>\n' if cards else ""
-
-
-def _normalisation(results: Results) -> list[str]:
-    return [
-        f"{suite_title(suite)}: {note}"
-        for suite, normaliser in results.normalisers.items()
-        for note in normaliser.notes
-    ]
-
-
-def _notes(title: str, notes: Sequence[str]) -> str:
-    """Notes for the reader; a long list starts folded."""
-    if not notes:
-        return ""
-    items = "".join(f"<li>{escape(note)}</li>" for note in notes)
-    is_open = " open" if len(notes) <= 6 else ""
-    heading = f"{escape(title)} ({len(notes)})" if len(notes) > 6 else escape(title)
-    return (
-        f'<details class="notes"{is_open}><summary>{heading}</summary>'
-        f"<ul>{items}</ul></details>\n"
-    )
-
-
-def _section(section: Section, images: Mapping[str, bytes]) -> str:
-    parts = [
-        _picture(part, images[part.name]) if isinstance(part, Picture) else _table(part)
-        for part in section.parts
-    ]
-    anchor = escape(section.anchor, quote=True)
-    return (
-        f'<section id="{anchor}"><h2>{escape(section.title)}</h2>\n{"".join(parts)}'
-        f"{_notes('Read with care', section.notes)}</section>\n"
-    )
-
-
-def _picture(picture: Picture, image: bytes) -> str:
-    caption = escape(picture.caption, quote=True)
-    data = base64.b64encode(image).decode()
+def _image(png: bytes) -> dict[str, str]:
+    """A picture as text, and how much of the page's width it takes."""
     # Narrow figures stay narrow, so that all have letters of the same size.
-    pixels = int.from_bytes(image[16:20], "big")
+    pixels = int.from_bytes(png[16:20], "big")
     share = min(pixels / (WIDTH * DPI), 1)
-    return (
-        f'<figure><div class="scroll"><img alt="{caption}" '
-        f'style="--share: {share:.3f}" src="data:image/png;base64,{data}"></div>'
-        f"<figcaption>{caption}</figcaption></figure>\n"
-    )
-
-
-def _table(table: Table) -> str:
-    style = "" if table.numeric else "text"
-    head = "".join(f'<th scope="col">{escape(c)}</th>' for c in table.columns)
-    rows = []
-    for row in table.rows:
-        cells = "".join(
-            f"<td><strong>{escape(c.text)}</strong></td>"
-            if c.bold
-            else f"<td>{escape(c.text)}</td>"
-            for c in row.cells
-        )
-        rows.append(
-            f'<tr class="quoted">{cells}</tr>' if row.quoted else f"<tr>{cells}</tr>"
-        )
-    notes = "".join(f"<li>{escape(note)}</li>" for note in table.notes)
-    foot = f'<ul class="foot">{notes}</ul>' if notes else ""
-    return (
-        f'<figure><div class="scroll"><table class="{style}">'
-        f"<caption>{escape(table.title)}</caption><thead><tr>{head}</tr></thead>"
-        f"<tbody>{''.join(rows)}</tbody></table></div>{foot}</figure>\n"
-    )
-
-
-def _runs(results: Results) -> str:
-    table = runs_table(results)
-    is_open = " open" if len(table.rows) <= 12 else ""
-    return (
-        f'<section id="runs"><h2>Runs</h2><details{is_open}><summary>'
-        f"{_count(len(table.rows), 'run')} went into this report</summary>"
-        f"{_table(table)}</details></section>\n"
-    )
-
-
-def _glossary() -> str:
-    items = "".join(
-        f"<dt>{escape(term)}</dt><dd>{escape(text)}</dd>"
-        for term, text in GLOSSARY.items()
-    )
-    return (
-        f'<section id="glossary"><h2>Metrics</h2><dl class="glossary">{items}</dl>'
-        "</section>\n"
-    )
+    return {"base64": base64.b64encode(png).decode(), "share": f"{share:.3f}"}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import textwrap
 from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
@@ -57,6 +58,8 @@ def draw(make: Callable[[], Figure]) -> bytes:
         "ytick.color": INK,
         "axes.edgecolor": INK,
         "grid.color": FAINT,
+        # A task may be called "$x$": names are shown as they are.
+        "text.parse_math": False,
     }
     with rc_context(style):
         figure = make()
@@ -67,17 +70,26 @@ def draw(make: Callable[[], Figure]) -> bytes:
     return buffer.getvalue()
 
 
-def short_name(method: str) -> str:
-    """Leaves of `ARROW gamma=0.9` only the value: the title names what is varied."""
-    return " ".join(word.rpartition("=")[2] for word in method.split(" "))
+def method_label(method: str, sweep: str) -> str:
+    """A method's name for a figure, in lines short enough for a legend.
+
+    In a sweep only the value is left of `ARROW gamma=0.9`: the title names the rest.
+    """
+    words = method.split(" ")
+    if sweep:
+        words = [word.rpartition("=")[2] for word in words]
+    name = " ".join(words).replace("_", " ") if "=" in method else method
+    # Matplotlib leaves out of legends what begins with an underscore.
+    return "\n".join(textwrap.wrap(name, 24)) if name[:1] != "_" else f" {name}"
 
 
-def method_colour(method: str, others: Sequence[str]) -> str:
-    """The paper's methods have fixed colours; others take the ones that are left."""
+def method_style(method: str, others: Sequence[str]) -> tuple[str, str]:
+    """Returns colour and line style; the paper's methods have colours of their own."""
     if method in _METHOD_COLOURS:
-        return PALETTE[_METHOD_COLOURS[method]]
+        return PALETTE[_METHOD_COLOURS[method]], "-"
     rank = [m for m in others if m not in _METHOD_COLOURS].index(method)
-    return PALETTE[3 + rank % (len(PALETTE) - 3)]
+    again, free = divmod(rank, len(PALETTE) - 3)
+    return PALETTE[3 + free], ("-", "--", ":", "-.")[again % 4]
 
 
 def panels(
@@ -119,18 +131,36 @@ def panels(
     return figure, axes
 
 
+def legend_room(labels: Sequence[str], width: float = WIDTH) -> float:
+    """Inches that a legend of these labels takes below a figure."""
+    lines = max((label.count("\n") + 1 for label in labels), default=1)
+    return 0.13 + 0.2 * lines * -(-len(labels) // _legend_columns(labels, width))
+
+
+def _legend_columns(labels: Sequence[str], width: float) -> int:
+    longest = max(
+        (len(line) for label in labels for line in label.split("\n")), default=1
+    )
+    return max(1, min(6, len(labels), int(width / (0.45 + 0.078 * longest))))
+
+
 def legend_below(
     figure: Figure, handles: Iterable[Artist], labels: Sequence[str]
 ) -> None:
-    figure.legend(list(handles), labels, loc="lower center", ncols=min(6, len(labels)))
+    columns = _legend_columns(labels, figure.get_figwidth())
+    figure.legend(list(handles), labels, loc="lower center", ncols=columns)
 
 
-def band(ax: Axes, series: Series, colour: str, label: str) -> Line2D:
+def band(
+    ax: Axes, series: Series, style: tuple[str, str], width: float = 1.9
+) -> Line2D:
+    """Draws a median with its quartiles."""
+    colour, line_style = style
     ax.fill_between(
-        series.frames, series.q25, series.q75, color=colour, alpha=0.18, linewidth=0
+        series.frames, series.q25, series.q75, color=colour, alpha=0.16, linewidth=0
     )
     (line,) = ax.plot(
-        series.frames, series.median, color=colour, linewidth=1.9, label=label
+        series.frames, series.median, line_style, color=colour, linewidth=width
     )
     return line
 

@@ -9,7 +9,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rllib_arrow.metrics.statistics import Interval, Summary
+from rllib_arrow.metrics.continual import MAX_CYCLES_TOLD
+from rllib_arrow.metrics.statistics import Summary
 from rllib_arrow.reports.paper import Efficiency, EfficiencyBlock
 
 EMPTY = "n/a"
@@ -17,7 +18,10 @@ _LABELS = {
     "F": "Forgetting",
     "SE_frames": "SE (frames)",
     "max_performance": "Max perf.",
+    "retention": "Retention",
+    "zero_shot": "Zero-shot",
 }
+MORE_METRICS = ("retention", "FT_area", "zero_shot")  # beyond the paper's tables
 
 
 class Cell(NamedTuple):
@@ -41,11 +45,11 @@ class Table:
     numeric: bool = True  # the columns after the first hold numbers
 
     def markdown(self) -> str:
-        lines = [f"**{_escape(self.title)}**", "", _line(map(_escape, self.columns))]
+        lines = [f"**{escape(self.title)}**", "", _line(map(escape, self.columns))]
         lines.append(_line("---" for _ in self.columns))
         for row in self.rows:
             lines.append(_line(_marked(cell) for cell in row.cells))
-        lines += ["", *(f"- {_escape(note)}" for note in self.notes)]
+        lines += ["", *(f"- {escape(note)}" for note in self.notes)]
         return "\n".join(lines).rstrip() + "\n"
 
     def plain(self) -> str:
@@ -71,12 +75,16 @@ def _line(cells) -> str:
     return f"| {' | '.join(cells)} |"
 
 
-def _escape(text: str) -> str:
-    return re.sub(r"([|<>*])", r"\\\1", text.replace("\n", " "))
+def escape(text: str) -> str:
+    """Returns text that Markdown shows as it is: names are a user's own."""
+    text = re.sub(r"([\\`|<>*$~&])", r"\\\1", text.replace("\n", " "))
+    # Underscores inside words and brackets that begin no link are no marks.
+    text = re.sub(r"(?<!\w)_|_(?!\w)", r"\\_", text)
+    return re.sub(r"\](?=[(\[:])", r"\\]", text)
 
 
 def _marked(cell: Cell) -> str:
-    text = _escape(cell.text)
+    text = escape(cell.text)
     return f"**{text}**" if cell.bold else text
 
 
@@ -100,6 +108,8 @@ def metric_blocks(cycles: int) -> list[tuple[str, ...]]:
     """Which metrics a setting's table shows, block by block, as in the paper."""
     if cycles == 1:
         return [("F", "FT", "ACC", "min_ACC", "WC_ACC")]
+    if cycles > MAX_CYCLES_TOLD:
+        return [("Max_F", "Recovery", "ACC", "min_ACC", "WC_ACC")]
     numbers = range(1, cycles + 1)
     return [
         (*(f"C{n}_F" for n in numbers), "Max_F"),
@@ -117,10 +127,6 @@ def format_summary(summary: Summary, decimals: int = 3) -> str:
         f"{round(x, decimals) + 0.0:,.{decimals}f}" for x in summary[:3]
     )
     return f"{median} [{q25} - {q75}]"
-
-
-def format_interval(interval: Interval) -> str:
-    return f"{interval.value:.3f} [{interval.low:.3f} - {interval.high:.3f}]"
 
 
 def metric_table(
@@ -211,30 +217,3 @@ def _efficiency_cells(
         Cell(frames, bold),
         Cell(f"{line.frames.seeds}/{runs}"),
     ]
-
-
-def statistics_table(
-    iqm: Mapping[str, Interval], improvement: Mapping[tuple[str, str], Interval]
-) -> Table:
-    """Beyond the paper: interquartile means and probabilities of improvement."""
-    table = Table(
-        "Scores at the end of training: estimate [95 % bootstrap interval]",
-        ["Quantity", "Method", "Estimate"],
-        numeric=False,
-    )
-    for method, interval in iqm.items():
-        cells = (
-            Cell("Interquartile mean"),
-            Cell(method),
-            Cell(format_interval(interval)),
-        )
-        table.rows.append(Row(cells))
-    for (x, y), interval in improvement.items():
-        name = Cell(f"P({x} > {y})")
-        cells = (
-            Cell("Probability of improvement"),
-            name,
-            Cell(format_interval(interval)),
-        )
-        table.rows.append(Row(cells))
-    return table

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from rllib_arrow.reports.sections import comparison_title
+from rllib_arrow.reports.evidence_tables import after_training
+from rllib_arrow.reports.parts import comparison_title
 from rllib_arrow.reports.tables import Cell, Row, Table, format_summary
 from rllib_arrow.runs.load import Runs
 from rllib_arrow.runs.normalise import task_label
@@ -24,9 +25,10 @@ def forgetting_table(runs: Runs) -> str:
     """
     results = runs.results
     parts = []
-    for comparison in results.comparisons:
+    for comparison in (*results.comparisons, *results.raw_only):
         parts.append(_returns(comparison, results).plain())
-        parts.append(_summary(comparison).plain())
+        if comparison.normalised:
+            parts.append(_summary(comparison).plain())
     if not parts:
         return "No run with more than one task: nothing could be forgotten."
     notes = [n for normaliser in results.normalisers.values() for n in normaliser.notes]
@@ -46,22 +48,18 @@ def _returns(comparison: Comparison, results: Results) -> Table:
         ],
     )
     scales = results.normalisers[comparison.suite].scales
-    for task in comparison.first_curve.tasks:
-        low, size = scales[task].low, scales[task].high - scales[task].low
+    for task in comparison.first_raw.tasks:
         for method, result in comparison.methods.items():
-            after, end = [], []
-            for curve in result.curves:
-                first = curve.first_exposures().get(task)
-                known = first is not None and first.end <= curve.now
-                after.append(curve.score(task, first.end) if known else np.nan)
-                end.append(curve.score(task, curve.now))
-            drop = np.array(after) - np.array(end)
+            curves = [curve for curve in result.raw if task in curve.columns]
+            start = [curve.score(task, 0) for curve in curves]
+            low = scales[task].low if task in scales else np.median(start)
+            after = np.array([after_training(curve, task) for curve in curves])
+            end = np.array([curve.score(task, curve.now) for curve in curves])
             cells = [
                 task_label(comparison.suite, task),
                 method,
                 f"{low:.2f}",
-                *(_median(np.array(x) * size + low) for x in (after, end)),
-                _median(drop * size),
+                *(_median(values) for values in (after, end, after - end)),
             ]
             table.rows.append(Row(tuple(map(Cell, cells))))
     return table

@@ -10,8 +10,14 @@ import pandas as pd
 from rllib_arrow.errors import UserError
 from rllib_arrow.files import write_aside
 from rllib_arrow.reports.page import render_page
-from rllib_arrow.reports.sections import Picture, Section, build_sections, runs_table
+from rllib_arrow.reports.parts import Picture, Section
+from rllib_arrow.reports.sections import (
+    build_sections,
+    normalisation_notes,
+    runs_table,
+)
 from rllib_arrow.reports.style import draw
+from rllib_arrow.reports.tables import escape
 from rllib_arrow.runs.load import Runs
 from rllib_arrow.runs.results import Results
 
@@ -46,7 +52,14 @@ def _pictures(sections: Sequence[Section]) -> Iterator[Picture]:
 
 
 def _csv(frame: pd.DataFrame) -> str:
+    """A frame as CSV in which no name is a spreadsheet's formula."""
+    names = frame.select_dtypes(exclude="number").columns
+    frame = frame.assign(**{name: frame[name].map(_harmless) for name in names})
     return frame.to_csv(index=False, float_format="%.10g", lineterminator="\n")
+
+
+def _harmless(name: str) -> str:
+    return f"'{name}" if name[:1] in "=+-@" else name
 
 
 def _summaries(results: Results) -> pd.DataFrame:
@@ -63,22 +76,20 @@ def _summaries(results: Results) -> pd.DataFrame:
 
 def _tables(results: Results, sections: Sequence[Section]) -> str:
     """The page's tables as Markdown, with the notes that belong to them."""
-    parts = ["# Continual-learning metrics\n"]
-    parts += [
-        f"- {suite}: {note}\n"
-        for suite, normaliser in results.normalisers.items()
-        for note in normaliser.notes
-    ]
-    parts += [f"- {note}\n" for note in results.notes]
+    notes = [*normalisation_notes(results), *results.notes]
+    parts = ["# Continual-learning metrics\n", *_bullets(notes)]
     for section in sections:
-        parts.append(f"\n## {section.title}\n")
+        parts.append(f"\n## {escape(section.title)}\n")
         parts += [
             f"\n{part.markdown()}"
             for part in section.parts
             if not isinstance(part, Picture)
         ]
         if section.notes:
-            parts.append("\nRead with care:\n\n")
-            parts += [f"- {note}\n" for note in section.notes]
+            parts += ["\nRead with care:\n\n", *_bullets(section.notes)]
     parts.append(f"\n## Runs\n\n{runs_table(results).markdown()}")
     return "".join(parts)
+
+
+def _bullets(notes: Sequence[str]) -> list[str]:
+    return [f"- {escape(note)}\n" for note in notes]

@@ -8,16 +8,13 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from rllib_arrow.envs.suites import SUITES
-from rllib_arrow.metrics.continual import Value, continual_metrics, undefined
+from rllib_arrow.metrics.continual import continual_metrics
 from rllib_arrow.metrics.curve import RunCurve
-from rllib_arrow.metrics.statistics import (
-    SampleEfficiency,
-    bootstrap_iqm,
-    probability_of_improvement,
-    sample_efficiency,
-)
+from rllib_arrow.metrics.statistics import SampleEfficiency, sample_efficiency
+from rllib_arrow.metrics.value import Value, undefined
+from rllib_arrow.runs.evidence import add_statistics
 from rllib_arrow.runs.normalise import Normaliser, build_normaliser
-from rllib_arrow.runs.read import Run, split_method
+from rllib_arrow.runs.read import Run, same_curriculum, split_method
 from rllib_arrow.runs.results import (
     RATIO,
     Comparison,
@@ -25,10 +22,9 @@ from rllib_arrow.runs.results import (
     Results,
     SingleTaskResult,
 )
-from rllib_arrow.seeding import derive_rng
 
 ABLATION = ("AR25", "AR50", "AR75")
-_METHOD_ORDER = ("ARROW", "DV3", "TES-SAC", *ABLATION)
+_METHOD_ORDER = ("ARROW", "DV3", "TES-SAC", *ABLATION, "AR100")
 _SETTING_ORDER = ("default", "reversed", "two_cycle")
 
 
@@ -49,7 +45,8 @@ def analyse(
         list(runs),
         list(baselines),
         normalisers,
-        [c for c in comparisons if c.methods],
+        [c for c in comparisons if c.normalised],
+        [c for c in comparisons if not c.normalised],
         _single_task_results(everything),
         [*notes, *_notes(runs, baselines)],
     )
@@ -92,6 +89,7 @@ def _comparisons(
 ) -> dict[tuple[str, str, str], dict[str, list[Run]]]:
     """Runs by what is compared: methods with one another, sweeps apart.
 
+    A setting of which one value was run is a control and stands beside the methods.
     In the ablation, ARROW's default split stands in for AR50 where that is not given.
     """
     groups: dict[tuple[str, str, str], dict[str, list[Run]]] = {}
@@ -100,6 +98,8 @@ def _comparisons(
         if c.setting != "single":
             key = (c.suite, c.setting, _swept(run))
             groups.setdefault(key, {}).setdefault(c.method, []).append(run)
+    for key in [key for key in groups if _is_control(key, groups)]:
+        groups[key[0], key[1], ""] |= groups.pop(key)
     for (suite, setting, sweep), methods in groups.items():
         arrow = groups.get((suite, setting, ""), {}).get("ARROW")
         if sweep == RATIO and "AR50" not in methods and arrow:
@@ -108,6 +108,20 @@ def _comparisons(
         key: dict(sorted(groups[key].items(), key=lambda item: method_rank(item[0])))
         for key in sorted(groups, key=_comparison_rank)
     }
+
+
+def _is_control(
+    key: tuple[str, str, str], groups: dict[tuple[str, str, str], dict[str, list[Run]]]
+) -> bool:
+    suite, setting, sweep = key
+    runs = [run for group in groups[key].values() for run in group]
+    plain = groups.get((suite, setting, ""))
+    return (
+        sweep not in ("", RATIO)
+        and plain is not None
+        and len({run.sweep for run in runs}) == 1
+        and all(same_curriculum(run, next(iter(plain.values()))[0]) for run in runs)
+    )
 
 
 def _swept(run: Run) -> str:
@@ -137,19 +151,17 @@ def _compare(
         method: _method_result(method, runs, normaliser, singles, notes)
         for method, runs in groups.items()
     }
-    results = {method: r for method, r in results.items() if r.curves}
-    efficiency = sample_efficiency({m: r.curves for m, r in results.items()})
-    for method, result in results.items():
-        _add_efficiency(method, result, efficiency)
-        notes += _metric_notes(result)
+    normalised = {m: r.curves for m, r in results.items() if r.curves}
+    efficiency = sample_efficiency(normalised)
+    for method in normalised:
+        _add_efficiency(method, results[method], efficiency)
+        notes += _metric_notes(results[method])
     finished = all(run.finished for runs in groups.values() for run in runs)
-    comparison = Comparison(
-        suite, setting, sweep, results, efficiency, finished, notes=notes
-    )
+    comparison = Comparison(suite, setting, sweep, results, efficiency, finished, notes)
     complete = all(any(run.finished for run in groups[method]) for method in results)
-    if results and complete:
-        _add_statistics(comparison)
-    elif results:
+    if normalised and complete:
+        add_statistics(comparison)
+    elif normalised:
         notes.append(
             "Interquartile means and probabilities of improvement compare scores at "
             "the end of training; they wait for every method to have a finished run."
@@ -172,16 +184,19 @@ def _method_result(
         if not run.finished:
             notes.append(f"{run.label}: {_progress(run, run in waiting)}")
     single = normaliser.single_tasks(runs[0].curve.method, singles)
-    pairs = [(run, normaliser.curve(run.curve)) for run in used]
-    curves = [curve for _, curve in pairs if curve is not None]
+    pairs = [(run.curve, normaliser.curve(run.curve)) for run in used]
+    # A sweep over tasks may have runs of which no task has a scale.
+    pairs = [pair for pair in pairs if pair[1] is not None] or pairs
+    raw, curves = zip(*pairs, strict=True)
+    curves = [curve for curve in curves if curve is not None]
     per_run = [continual_metrics(curve, single) for curve in curves]
     values = {
         name: [metrics.get(name, undefined("not reached")) for metrics in per_run]
         for name in dict.fromkeys(name for metrics in per_run for name in metrics)
     }
-    if len(curves) == 1:
+    if len(raw) == 1:
         notes.append(f"{method}: one seed, so its quartiles are the value itself.")
-    return MethodResult(method, curves, values, waiting)
+    return MethodResult(method, list(raw), curves, values, waiting)
 
 
 def _progress(run: Run, waits: bool) -> str:
@@ -228,22 +243,6 @@ def _metric_notes(result: MethodResult) -> list[str]:
         whom = "" if every else f" (seed {', '.join(map(str, which))})"
         notes.append(f"{result.method}, {', '.join(names)}{whom}: {note}.")
     return notes
-
-
-def _add_statistics(comparison: Comparison) -> None:
-    """Interquartile means, and each method's chance to beat each later one."""
-    tasks = comparison.first_curve.tasks
-    place = (comparison.suite, comparison.setting)
-    scores = {m: r.final_scores(tasks) for m, r in comparison.methods.items()}
-    for method, final in scores.items():
-        rng = derive_rng(0, "iqm", *place, method)
-        comparison.iqm[method] = bootstrap_iqm(final, rng)
-    names = list(scores)
-    for i, x in enumerate(names):
-        for y in names[i + 1 :]:
-            rng = derive_rng(0, "improvement", *place, x, y)
-            interval = probability_of_improvement(scores[x], scores[y], rng)
-            comparison.improvement[x, y] = interval
 
 
 def _single_task_results(runs: Iterable[Run]) -> list[SingleTaskResult]:

@@ -26,7 +26,6 @@ class Plan(NamedTuple):
     epochs_per_task: tuple[int, ...]
     cycles: int
     exposures: tuple[Exposure, ...]
-    by_rule: bool  # a rule of the run switched tasks, so seeds may differ
 
 
 def to_json(
@@ -80,11 +79,9 @@ class _Content:
         self._check("cycles", _is_count(cycles), "a whole number above 0")
         allowed = f"at most {MAX_EXPOSURES // len(tasks):,} for {len(tasks)} tasks"
         self._check("cycles", len(tasks) * cycles <= MAX_EXPOSURES, allowed)
-        by_rule = "exposures" in self._content
-        exposures = (
-            self._exposures(tasks) if by_rule else plan_exposures(tasks, epochs, cycles)
-        )
-        return Plan(tasks, epochs, cycles, exposures, by_rule)
+        if "exposures" in self._content:
+            return Plan(tasks, epochs, cycles, self._exposures(tasks))
+        return Plan(tasks, epochs, cycles, plan_exposures(tasks, epochs, cycles))
 
     def _check(self, key: str, good: bool, allowed: str) -> None:
         if not good:

@@ -8,12 +8,13 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from rllib_arrow.envs.suites import SUITES, reference_scores
-from rllib_arrow.metrics.continual import SingleTask
 from rllib_arrow.metrics.curve import RunCurve
 from rllib_arrow.metrics.statistics import median_series
+from rllib_arrow.metrics.transfer import SingleTask
 from rllib_arrow.runs.read import Run
 
 NORMALISER = "ARROW"  # the method whose single-task score is 1
+HUGE = 1e100  # scores further apart than this are no scale
 
 
 @dataclass(frozen=True)
@@ -71,7 +72,7 @@ def build_normaliser(
     with the suite, and else the best score among the runs themselves.
     """
     everything = [r for r in (*runs, *baselines) if r.curve.suite == suite]
-    normaliser = Normaliser(suite)
+    normaliser, left_out = Normaliser(suite), {}
     for task in dict.fromkeys(t for run in everything for t in run.curve.tasks):
         scale = (
             _from_baselines(suite, task, baselines)
@@ -81,12 +82,33 @@ def build_normaliser(
         if scale is not None:
             normaliser.scales[task] = scale
         else:
-            normaliser.notes.append(
-                f"{task_label(suite, task)} is left out of every normalised number: no "
-                "score above random is known for it."
-            )
+            label = task_label(suite, task)
+            left_out.setdefault(_why_no_scale(task, everything), []).append(label)
+    normaliser.notes += [
+        f"{listed(tasks)} {'is' if len(tasks) == 1 else 'are'} left out of every "
+        f"normalised number: {why}."
+        for why, tasks in left_out.items()
+    ]
     normaliser.notes += _explain(normaliser, bool(baselines))
     return normaliser
+
+
+def _why_no_scale(task: str, runs: Iterable[Run]) -> str:
+    scores = [
+        r.curve.scores[:, r.curve.columns[task]] for r in runs if task in r.curve.tasks
+    ]
+    low, high = min(map(np.min, scores)), max(map(np.max, scores))
+    if low == high:
+        return f"no score above random is known (every evaluation has {low:g})"
+    if high >= low + HUGE:
+        return f"scores from {low:g} to {high:g} are too far apart to be compared"
+    return "no score above random is known"
+
+
+def listed(names: Sequence[str], most: int = 12) -> str:
+    """Returns names as a list in words, cut where it would fill a page."""
+    more = [f"and {len(names) - most} more"] if len(names) > most else []
+    return ", ".join([*names[:most], *more])
 
 
 def _from_baselines(suite: str, task: str, baselines: Sequence[Run]) -> Scale | None:
@@ -141,7 +163,7 @@ def _from_best(task: str, runs: Iterable[Run]) -> Scale | None:
 
 def _scale(low: float, high: float, source: str) -> Scale | None:
     """A scale needs a 1 above its 0: a task never learned cannot be the measure."""
-    return Scale(low, high, source) if high > low else None
+    return Scale(low, high, source) if low < high < low + HUGE else None
 
 
 def _single_runs(runs: Iterable[Run], suite: str, task: str, method: str) -> list[Run]:
@@ -161,7 +183,7 @@ def _explain(normaliser: Normaliser, with_baselines: bool) -> list[str]:
         label = task_label(normaliser.suite, task)
         by_source.setdefault(scale.source, []).append(label)
     notes = [
-        f"{source}{', for ' + ', '.join(tasks) if len(by_source) > 1 else ''}."
+        f"{source}{', for ' + listed(tasks) if len(by_source) > 1 else ''}."
         for source, tasks in by_source.items()
     ]
     if not with_baselines:

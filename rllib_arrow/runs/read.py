@@ -273,7 +273,7 @@ def _check_same_curriculum(runs: Sequence[Run]) -> None:
             continue
         place = (run.curve.suite, run.curve.setting, run.sweep)
         other = first.setdefault(place, run)
-        if not _compatible(run, other):
+        if not same_curriculum(run, other):
             raise UserError(
                 f"{run.path} and {other.path} are both {run.curve.suite} "
                 f"{run.curve.setting} but have different curricula "
@@ -281,8 +281,8 @@ def _check_same_curriculum(runs: Sequence[Run]) -> None:
             )
 
 
-def _compatible(a: Run, b: Run) -> bool:
-    """Whether two curricula agree as far as both are known."""
+def same_curriculum(a: Run, b: Run) -> bool:
+    """Whether two runs' curricula agree as far as both are known."""
     if a.plan and b.plan:
         return a.plan[:3] == b.plan[:3]
     names = [[e.task for e in run.curve.exposures] for run in (a, b)]
@@ -291,5 +291,5 @@ def _compatible(a: Run, b: Run) -> bool:
 
 
 def _describe(run: Run) -> str:
-    lengths = [e.length for e in run.curve.exposures]
-    return f"{'>'.join(run.curve.tasks)} for {lengths} epochs"
+    lengths = [e.length for e in run.curve.exposures[:20]]
+    return f"{'>'.join(run.curve.tasks[:20])} for {lengths} epochs"

@@ -9,12 +9,10 @@ from hypothesis import strategies as st
 
 from rllib_arrow.curriculum.exposure import Exposure, plan_exposures
 from rllib_arrow.metrics.continual import (
-    SingleTask,
     average_accuracy,
     continual_metrics,
     cycle_forgetting,
     forgetting,
-    forward_transfer,
     max_forgetting,
     min_accuracy,
     recovery,
@@ -23,52 +21,8 @@ from rllib_arrow.metrics.continual import (
     worst_case_series,
 )
 from rllib_arrow.metrics.curve import RunCurve
-
-
-def make_curve(scores, epochs_per_task, cycles=1, epochs=None, tasks=None):
-    """A run from one list of scores per task."""
-    table = np.array(scores, dtype=float).T
-    epochs = np.arange(len(table)) if epochs is None else np.array(epochs)
-    tasks = tasks or tuple("ABCDEF"[: table.shape[1]])
-    exposures = plan_exposures(tasks, epochs_per_task, cycles)
-    return RunCurve(
-        "ARROW", "toy", "default", 1, tasks, exposures, epochs, 100 * epochs, table
-    )
-
-
-def single(method="ARROW", **curves):
-    """Single-task curves, each from its first evaluation at epoch 0."""
-    return {
-        task: SingleTask(method, np.arange(len(scores)), np.array(scores, dtype=float))
-        for task, scores in curves.items()
-    }
-
-
-# Default order: three tasks of two epochs, evaluated after each epoch.
-DEFAULT = make_curve(
-    [
-        [0.0, 0.4, 0.8, 0.6, 0.5, 0.3, 0.4],
-        [0.0, 0.1, 0.2, 0.6, 1.0, 0.7, 0.8],
-        [0.0, 0.0, 0.1, 0.1, 0.2, 0.4, 0.6],
-    ],
-    [2, 2, 2],
-)
-# Reversed order, and a grid coarser than the exposures: epochs 0, 3 and 6 only.
-REVERSED = make_curve(
-    [[0.0, 0.5, 0.3], [0.1, 0.6, 0.4], [0.0, 0.2, 0.9]],
-    [2, 2, 2],
-    epochs=[0, 3, 6],
-    tasks=("C", "B", "A"),
-)
-# Two cycles of two tasks of two epochs.
-TWO_CYCLE = make_curve(
-    [
-        [0.0, 0.5, 0.8, 0.4, 0.2, 0.6, 1.0, 0.7, 0.5],
-        [0.0, 0.1, 0.1, 0.3, 0.5, 0.4, 0.3, 0.6, 0.9],
-    ],
-    [2, 2],
-    cycles=2,
-)
+from rllib_arrow.metrics.transfer import forward_transfer
+from tests.metrics.made import DEFAULT, REVERSED, TWO_CYCLE, make_curve, single
 
 
 def test_default_order_matches_the_numbers_worked_by_hand():
@@ -131,6 +85,9 @@ def test_two_cycles_match_the_numbers_worked_by_hand():
             "ACC": (0.5 + 0.9) / 2,
             "min_ACC": 0.2,
             "WC_ACC": 0.9 / 2 + 0.2 / 2,
+            "retention": 0.5 / 0.8,
+            "FT_area": ((a_1 - 0.65) / 0.35 + (b_1 - 0.2) / 0.8) / 2,
+            "zero_shot": 0.1,
             # After the first exposure; last evaluation before epochs 4 and 6.
             "Max_F": ((0.8 - 0.4) + (0.5 - 0.4)) / 2,
             "Recovery": (1.0 / 0.8 + 0.9 / 0.5) / 2,
@@ -155,7 +112,16 @@ def test_three_cycles_have_their_own_metrics():
 
 
 def test_one_cycle_has_no_cycle_metrics():
-    assert set(continual_metrics(DEFAULT)) == {"F", "FT", "ACC", "min_ACC", "WC_ACC"}
+    paper = {"F", "FT", "ACC", "min_ACC", "WC_ACC"}
+    more = {"retention", "FT_area", "zero_shot"}
+    assert set(continual_metrics(DEFAULT)) == paper | more
+
+
+def test_tasks_that_alternate_have_no_metrics_of_single_cycles():
+    curve = make_curve([[0, 0.2] * 6, [0, 0.4] * 6], [1, 1], cycles=5)
+    found = set(continual_metrics(curve))
+    assert {"Max_F", "Recovery", "retention"} <= found
+    assert not {"C1_F", "C5_FT"} & found
 
 
 def test_running_metrics_of_an_unfinished_run_count_the_tasks_met_so_far():

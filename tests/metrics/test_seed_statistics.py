@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy import stats
 from scipy.stats import mannwhitneyu, trim_mean
 
 from rllib_arrow.curriculum.exposure import Exposure
@@ -14,6 +15,8 @@ from rllib_arrow.metrics.statistics import (
     bootstrap_iqm,
     iqm,
     median_series,
+    paired_difference,
+    performance_profile,
     probability_of_improvement,
     sample_efficiency,
     summarise,
@@ -123,3 +126,41 @@ def test_probability_of_improvement_is_the_mean_mann_whitney_statistic():
 def test_a_method_compared_with_itself_is_no_improvement():
     x = np.random.default_rng(0).normal(size=(5, 4))
     assert probability_of_improvement(x, x, np.random.default_rng(1)).value == 0.5
+
+
+def test_paired_differences_are_those_of_the_seeds_both_have():
+    x = {1: 0.5, 2: 0.7, 3: 0.9, 5: np.nan}
+    y = {3: 0.9, 1: 0.2, 2: 0.6, 4: 1.0, 5: 0.1}
+    found = paired_difference(x, y, np.random.default_rng(0))
+    # Differences 0.3, 0.1 and 0. Of the 27 ways to draw three of them, one gives 0 and
+    # one 0.3, each in 3.7 % of draws: the ends of a 95 % interval.
+    assert found.mean == pytest.approx((0.4 / 3, 0.0, 0.3))
+    assert (found.higher, found.seeds) == (2, 3)
+    assert paired_difference(x, {4: 1.0, 5: 1.0}, np.random.default_rng(0)) is None
+
+
+def test_the_paired_interval_agrees_with_scipys_bootstrap():
+    differences = np.random.default_rng(1).normal(0.3, 1, 12)
+    values = dict(enumerate(differences))
+    ours = paired_difference(
+        values, dict.fromkeys(values, 0.0), np.random.default_rng(2), 20_000
+    )
+    theirs = stats.bootstrap(
+        (differences,),
+        np.mean,
+        n_resamples=20_000,
+        method="percentile",
+        rng=np.random.default_rng(3),
+    ).confidence_interval
+    assert ours.mean[1:] == pytest.approx((theirs.low, theirs.high), abs=0.02)
+
+
+def test_a_profile_is_the_share_of_scores_at_or_above():
+    scores = np.array([[0.0, 0.5], [1.0, 0.5]])
+    grid = np.array([0, 0.25, 0.5, 0.75, 1, 1.1])
+    found = performance_profile(scores, grid, np.random.default_rng(0))
+    assert found.share.tolist() == [1, 0.75, 0.75, 0.25, 0.25, 0]
+    # Task one draws 0 and 1 with replacement: none, one or both reach 0.25. Task two
+    # always does.
+    assert (found.low[1], found.high[1]) == (0.5, 1)
+    assert np.all(found.low <= found.share) and np.all(found.share <= found.high)

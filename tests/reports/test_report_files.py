@@ -82,7 +82,7 @@ def test_the_report_directory_holds_what_the_contract_says(report):
     }
     figures = {path.name for path in (report / "figures").iterdir()}
     for setting in ("default", "two_cycle"):
-        for kind in ("curves", "metrics", "progress"):
+        for kind in ("headline", "curves", "metrics", "progress", "profiles"):
             assert f"{kind}_minatar_{setting}.png" in figures
     assert "single_minatar.png" in figures
     assert all(name.endswith(".png") for name in figures)
@@ -94,6 +94,7 @@ def test_metrics_csv_has_every_metric_of_each_setting(report):
         ","
     )
     one = {"F", "FT", "ACC", "min_ACC", "WC_ACC", "SE_frames", "max_performance"}
+    one |= {"retention", "FT_area", "zero_shot"}
     two = one | {"Max_F", "Recovery", "C1_F", "C2_F", "C1_FT", "C2_FT"}
     for setting, expected in (("default", one), ("two_cycle", two)):
         for method in ("ARROW", "DV3"):
