@@ -18,12 +18,12 @@ _HOMES = {
     "ARROWConfig": "algorithms.arrow",
     "AugmentedReplay": "replay",
     "Chunk": "replay",
-    "Curriculum": "curriculum",
+    "Curriculum": "curriculum.schedule",
     "DV3": "algorithms.dv3",
     "DV3Config": "algorithms.dv3",
     "TESSAC": "algorithms.tes_sac",
     "TESSACConfig": "algorithms.tes_sac",
-    "TaskScheduler": "curriculum",
+    "TaskScheduler": "curriculum.callback",
     "load_runs": "runs.load",
 }
 __all__ = [*_HOMES]
