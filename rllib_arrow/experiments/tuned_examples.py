@@ -10,7 +10,7 @@ from rllib_arrow.experiments.yaml_files import read_merged
 from rllib_arrow.settings import nearest
 
 METHODS = ("arrow", "dv3", "tes_sac")
-SUITES = ("atari", "coinrun", "minatar")
+SUITES = ("atari", "coinrun", "minatar_variants", "minatar")
 
 
 def directory() -> Path:
@@ -69,5 +69,10 @@ def _group_of(name: str) -> str:
     return "A first look"
 
 
-_TITLES = {"atari": "Atari", "coinrun": "CoinRun", "minatar": "MinAtar"}
+_TITLES = {
+    "atari": "Atari",
+    "coinrun": "CoinRun",
+    "minatar": "MinAtar",
+    "minatar_variants": "MinAtar variants",
+}
 _ORDER = ("A first look", *_TITLES.values(), "Sweeps")

@@ -9,7 +9,7 @@ from itertools import product
 
 import pytest
 
-from rllib_arrow import Curriculum, algorithm_class
+from rllib_arrow import ARROWConfig, Curriculum, algorithm_class
 from rllib_arrow.experiments import tuned_examples
 from rllib_arrow.experiments.cli import main
 from rllib_arrow.experiments.experiment import read_experiment
@@ -17,8 +17,10 @@ from rllib_arrow.experiments.yaml_settings import examples
 
 METHODS = {"arrow": "ARROW", "dv3": "DV3", "tes_sac": "TES-SAC"}
 PAPER_SUITES = ("atari", "coinrun")
-SUITES = (*PAPER_SUITES, "minatar")
+DESK_SUITES = ("minatar", "minatar_variants")
+SUITES = PAPER_SUITES + DESK_SUITES
 SETTINGS = ("", "_reversed", "_two_cycle", "_single")
+CONTROLS = ("dv3_{}_unlimited", "arrow_{}_reservoir", "arrow_{}_all_at_once")
 FILES = sorted(tuned_examples.directory().glob("*.yaml"))
 
 
@@ -35,6 +37,7 @@ def test_every_method_suite_and_setting_has_its_file():
     wanted |= {f"{m}_{s}_reduced" for m, s in product(METHODS, PAPER_SUITES)}
     wanted |= {f"{m}_smoke" for m in METHODS} | {"demo"}
     wanted |= {f"sweep_{k}_{s}" for k in ("ratio", "budget", "epochs") for s in SUITES}
+    wanted |= {name.format(suite) for name, suite in product(CONTROLS, DESK_SUITES)}
     assert wanted == set(tuned_examples.names())
 
 
@@ -118,8 +121,55 @@ def test_methods_compared_on_a_suite_have_equal_memory_and_frames(suite):
 def test_the_ratio_sweep_varies_nothing_but_the_ratio(suite):
     sweep, plain = read(f"sweep_ratio_{suite}").config, read(f"arrow_{suite}").config
     assert sweep.pop("ltdm_fraction") == {"grid_search": [0.25, 0.5, 0.75]}
+    # As in the authors' code, which at a half is also what the paper's text says.
+    assert sweep.pop("ltdm_probability") == "fraction"
     assert plain.pop("ltdm_fraction") == 0.5
     assert sweep == plain
+
+
+def test_a_buffer_can_be_drawn_from_as_often_as_its_share():
+    for wanted, fraction, probability in (
+        (0.5, 0.25, 0.5),
+        ("fraction", 0.25, 0.25),
+        ("fraction", 0.75, 0.75),
+        (0.9, 0.75, 0.9),
+    ):
+        config = ARROWConfig().training(ltdm_fraction=fraction, ltdm_probability=wanted)
+        assert config.replay_settings()["ltdm_probability"] == probability
+
+
+@pytest.mark.parametrize(
+    ("suite", "share"), [("minatar", 1 / 12), (DESK_SUITES[1], 0.06)]
+)
+def test_desk_memory_is_a_third_of_a_task_as_the_papers(suite, share):
+    config = algorithm_class("ARROW").get_default_config()
+    config.update_from_dict(read(f"arrow_{suite}").config)
+    plan = config.curriculum_object()
+    held = config.replay_capacity_chunks * config.replay_chunk_length
+    frames = config.frames_per_epoch * plan.total_epochs
+    assert held / frames == pytest.approx(share, abs=0.001)
+    assert held / (frames / len(plan.tasks)) == pytest.approx(0.345, abs=0.015)
+    assert config.evaluation_duration >= 64
+    # Every exposure ends with an evaluation, in one cycle and in two.
+    for ending in ("", "_two_cycle"):
+        (curriculum,) = curricula(read(f"arrow_{suite}{ending}"))
+        ends = [exposure.end for exposure in curriculum.exposures]
+        assert all(end % config.evaluation_interval == 0 for end in ends)
+
+
+@pytest.mark.parametrize("suite", DESK_SUITES)
+def test_controls_are_what_their_names_say(suite):
+    unlimited = read(f"dv3_{suite}_unlimited").config
+    config = algorithm_class("DV3").get_default_config()
+    config.update_from_dict(unlimited)
+    frames = config.curriculum_object().total_epochs * config.frames_per_epoch
+    assert config.replay_capacity_chunks * config.replay_chunk_length == frames
+    assert config.reported_method == f"DV3 replay_capacity_chunks={frames // 64}"
+    assert read(f"arrow_{suite}_reservoir").config["ltdm_fraction"] == 1.0
+    (turns,) = curricula(read(f"arrow_{suite}_all_at_once"))
+    (plain,) = curricula(read(f"arrow_{suite}"))
+    assert turns.total_epochs == plain.total_epochs
+    assert all(turns.is_switch(epoch) for epoch in range(1, turns.total_epochs))
 
 
 TINY = {
@@ -177,8 +227,8 @@ def test_a_ratio_sweep_gives_a_trial_per_value_and_one_report(
 @pytest.mark.parametrize(
     ("sweep", "swept", "values"),
     [
-        ("budget", "replay_capacity_chunks", (64, 128, 256)),
-        ("epochs", "curriculum.epochs_per_task", (8, 16, 32)),
+        ("budget", "replay_capacity_chunks", (128, 256, 512)),
+        ("epochs", "curriculum.epochs_per_task", (6, 12, 24)),
     ],
 )
 def test_a_sweep_of_another_setting_gives_one_report(

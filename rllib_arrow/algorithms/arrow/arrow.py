@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 from ray.rllib.algorithms.algorithm import Algorithm
 from ray.rllib.utils.annotations import override
@@ -21,8 +21,11 @@ class ARROWConfig(DV3Config):
         "rest holds the latest ones.",
         "[0, 1]",
     )
-    ltdm_probability: float = setting(
-        0.5, "How often a minibatch comes from the long-term buffer.", "[0, 1]"
+    ltdm_probability: float | Literal["fraction"] = setting(
+        0.5,
+        "How often a minibatch comes from the long-term buffer: the paper's half, or "
+        'as often as its share of the memory, "fraction".',
+        "[0, 1]",
     )
 
     def __init__(self, algo_class: type | None = None):
@@ -30,9 +33,12 @@ class ARROWConfig(DV3Config):
 
     @override(ContinualConfig)
     def replay_settings(self) -> dict[str, Any]:
+        by_share = self.ltdm_probability == "fraction"
         return super().replay_settings() | {
             "ltdm_fraction": self.ltdm_fraction,
-            "ltdm_probability": self.ltdm_probability,
+            "ltdm_probability": (
+                self.ltdm_fraction if by_share else self.ltdm_probability
+            ),
         }
 
     @property
