@@ -8,6 +8,7 @@ that is installed, so that an upgrade fails there first and by name.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
@@ -54,6 +55,18 @@ def autoscaling_limits() -> dict[str, float]:
     import ray
 
     return ray._private.state.state.get_max_resources_from_cluster_config() or {}
+
+
+def registered_env(name: str) -> Callable[[dict], Any] | None:
+    """Returns what `tune.register_env` was told under that name, if anything.
+
+    Without it such a name could not be a task. RLlib's env runner asks in the same way.
+    """
+    from ray.tune.registry import ENV_CREATOR, _global_registry
+
+    if not _global_registry.contains(ENV_CREATOR, name):
+        return None
+    return _global_registry.get(ENV_CREATOR, name)
 
 
 def is_deprecated(value: Any) -> bool:

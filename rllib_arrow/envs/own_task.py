@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import gymnasium as gym
 from ray.rllib.env.env_context import EnvContext
-from ray.tune.registry import ENV_CREATOR, _global_registry
 
 from rllib_arrow.envs.options import check_finite, check_known, check_positive
 from rllib_arrow.envs.references import Reference
 from rllib_arrow.errors import UserError
+from rllib_arrow.ray_private import registered_env
 
 KEYS = ("id", "kwargs", "reward_scale", "name", "low", "high")
 
@@ -58,19 +58,12 @@ class OwnTask:
     def make(self) -> gym.Env:
         """Makes one environment as RLlib would, with the kwargs as its `env_config`."""
         if isinstance(self.id, str):
-            creator = registered(self.id)
+            creator = registered_env(self.id)
             if creator is None:
                 return gym.make(self.id, disable_env_checker=True, **self.kwargs)
         else:
             creator = self.id
         return creator(EnvContext(self.kwargs, worker_index=0))
-
-
-def registered(name: str) -> Callable[[EnvContext], gym.Env] | None:
-    """Returns what `tune.register_env` was told under that name, if anything."""
-    if not _global_registry.contains(ENV_CREATOR, name):
-        return None
-    return _global_registry.get(ENV_CREATOR, name)
 
 
 def is_env_name(name: str) -> bool:
@@ -79,7 +72,7 @@ def is_env_name(name: str) -> bool:
     A versioned name is believed: the module that registers it may not be imported yet.
     """
     versioned = re.fullmatch(r"([\w.]+:)?(\S+/)?\S+-v\d+", name) is not None
-    return versioned or name in gym.registry or registered(name) is not None
+    return versioned or name in gym.registry or registered_env(name) is not None
 
 
 def _checked_id(env_id: Any) -> str | type[gym.Env]:

@@ -169,7 +169,7 @@ def test_controls_are_what_their_names_say(suite):
     (turns,) = curricula(read(f"arrow_{suite}_all_at_once"))
     (plain,) = curricula(read(f"arrow_{suite}"))
     assert turns.total_epochs == plain.total_epochs
-    assert all(turns.is_switch(epoch) for epoch in range(1, turns.total_epochs))
+    assert turns.boundaries == tuple(range(1, turns.total_epochs))
 
 
 TINY = {
