@@ -38,6 +38,14 @@ def index_of(learner: Learner) -> int:
     return learner._learner_index
 
 
+def optimizers_of(learner: Learner) -> dict[str, Any]:
+    """Returns a learner's optimisers by name.
+
+    Without it a restored run would go on with the checkpoint's learning rates.
+    """
+    return learner._named_optimizers
+
+
 def storage_of(trainable: Trainable) -> Any:
     """Returns Tune's storage of the trial, or None outside of Tune.
 

@@ -24,9 +24,11 @@ LEVEL = {room: level for level, rooms in enumerate(ORDER) for room in rooms}
 
 
 def room_of(module: str) -> str | None:
-    """Returns the room of `rllib_arrow.room...`, or None for any other module."""
-    parts = module.split(".")
-    return parts[1] if parts[0] == PACKAGE.name and len(parts) > 1 else None
+    """Returns the room of `rllib_arrow.room...`, or None for anything else."""
+    package, _, rest = module.partition(".")
+    room = rest.partition(".")[0]
+    is_room = (PACKAGE / room).is_dir() or (PACKAGE / f"{room}.py").is_file()
+    return room if package == PACKAGE.name and room and is_room else None
 
 
 def imported(file: Path) -> Iterator[str]:

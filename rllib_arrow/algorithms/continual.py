@@ -13,6 +13,8 @@ import numpy as np
 import ray
 from ray.rllib.algorithms.algorithm import Algorithm
 from ray.rllib.core import DEFAULT_MODULE_ID
+from ray.rllib.core.learner.learner import Learner
+from ray.rllib.core.rl_module.rl_module import RLModule
 from ray.rllib.env.env_runner_group import EnvRunnerGroup
 from ray.rllib.utils.annotations import override
 from ray.rllib.utils.metrics import (
@@ -21,7 +23,9 @@ from ray.rllib.utils.metrics import (
     LEARNER_RESULTS,
     NUM_ENV_STEPS_SAMPLED_LIFETIME,
 )
+from ray.rllib.utils.typing import ModuleID
 
+from rllib_arrow.algorithms import on_learners
 from rllib_arrow.algorithms.continual_config import ContinualConfig
 from rllib_arrow.algorithms.runner_calls import RunnerCalls
 from rllib_arrow.checkpoints.save_and_restore import SealedCheckpoints
@@ -30,8 +34,7 @@ from rllib_arrow.envs.probe import warn_of_ignored_seeds
 from rllib_arrow.errors import UserError
 from rllib_arrow.evaluation.evaluator import Evaluator, Request
 from rllib_arrow.evaluation.protocol import EpisodeScores
-from rllib_arrow.ray_private import index_of, storage_of
-from rllib_arrow.replay.actor import BatchStream
+from rllib_arrow.ray_private import storage_of
 from rllib_arrow.replay.journal import start_journaled_replay
 from rllib_arrow.runs.directory import RunDirectory
 
@@ -59,6 +62,7 @@ class ContinualAlgorithm(SealedCheckpoints):
         self.curriculum = self.config.curriculum_object()
         self.task: str | None = None  # set by the task scheduler
         super().setup(config)
+        self._learning_rates = self._on_learners(on_learners.learning_rates)[0]
         self.evaluator = Evaluator(self)
         if not self.to_act:
             self._start_run()
@@ -142,12 +146,9 @@ class ContinualAlgorithm(SealedCheckpoints):
     def _learn(self, epoch: int) -> None:
         """Has every learner work through the epoch's minibatches."""
         began = time.perf_counter()
-        calls = self.learner_group.foreach_learner(
-            partial(_learn_epoch, replay=self.replay, epoch=epoch)
+        results = self._on_learners(
+            partial(on_learners.learn_epoch, replay=self.replay, epoch=epoch)
         )
-        results = [call.get() for call in calls]
-        for error in (r for r in results if isinstance(r, Exception)):
-            raise error
         self._weights = None
         means = {k: float(np.mean([r[k] for r in results])) for k in results[0]}
         self._epoch_results[LEARNER_RESULTS] = {DEFAULT_MODULE_ID: means}
@@ -157,9 +158,24 @@ class ContinualAlgorithm(SealedCheckpoints):
     def weights(self) -> ray.ObjectRef:
         """Returns a reference to what a runner needs to act as the policy stands."""
         if self._weights is None:
-            calls = self.learner_group.foreach_learner(_put_acting_weights)
-            self._weights = next(iter(calls)).get()
+            self._weights = self._on_learners(on_learners.put_acting_weights)[0]
         return self._weights
+
+    def _on_learners(self, function: Callable[[Learner], Any]) -> list[Any]:
+        """Returns what the function gives on each learner, or raises its error."""
+        results = [call.get() for call in self.learner_group.foreach_learner(function)]
+        for error in (r for r in results if isinstance(r, Exception)):
+            raise error
+        return results
+
+    @override(Algorithm)
+    def get_module(self, module_id: ModuleID = DEFAULT_MODULE_ID) -> RLModule | None:
+        """Returns the module that acts, with the weights learned so far."""
+        module = super().get_module(module_id)
+        if module is not None and module_id == DEFAULT_MODULE_ID:
+            module.set_state(ray.get(self.weights()))
+            return module
+        return None
 
     def _call_runners(
         self,
@@ -288,6 +304,10 @@ class ContinualAlgorithm(SealedCheckpoints):
     def set_state(self, state: dict) -> None:
         super().set_state(state)
         self._weights = None
+        # RLlib restores the optimisers' learning rates; the configuration's count.
+        self._on_learners(
+            partial(on_learners.set_learning_rates, rates=self._learning_rates)
+        )
         if SCORES in state:
             self.evaluator.set_rows(state[SCORES])
         schedule = state.get(SCHEDULE, {"early_ends": (), "rule": {}})
@@ -304,26 +324,6 @@ class ContinualAlgorithm(SealedCheckpoints):
             ray.kill(self.replay)
             self.replay = None
         super().cleanup()
-
-
-def _learn_epoch(learner, *, replay, epoch: int) -> dict[str, float]:
-    """Runs on each learner: its share of every minibatch, fetched ahead of need."""
-    config = learner.config
-    stream = BatchStream(
-        replay,
-        epoch=epoch,
-        **config.minibatches()._asdict(),
-        shard=index_of(learner),
-        num_shards=max(1, config.num_learners),
-        prefetch=config.replay_prefetch,
-    )
-    learned = learner.learn_epoch(epoch, iter(stream))
-    return learned | {"replay_wait_s": stream.waited_s}
-
-
-def _put_acting_weights(learner) -> ray.ObjectRef:
-    module = learner.module[DEFAULT_MODULE_ID]
-    return ray.put(module.get_state(inference_only=True))
 
 
 def _summary(infos: list[dict[str, Any]], seconds: float) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from ray.rllib.algorithms.algorithm import Algorithm
 from ray.rllib.utils.annotations import override
 from ray.tune import Checkpoint, Trainable
 
+from rllib_arrow.checkpoints.made_with import check_made_with, write_made_with
 from rllib_arrow.checkpoints.seal import (
     REPLAY,
     CheckpointError,
@@ -22,6 +23,7 @@ from rllib_arrow.checkpoints.seal import (
     seal,
 )
 from rllib_arrow.checkpoints.transfer import load_snapshot, save_snapshot
+from rllib_arrow.curriculum.schedule import Curriculum
 from rllib_arrow.errors import UserError
 from rllib_arrow.ray_private import actors_of
 from rllib_arrow.replay.snapshot import DamagedSnapshotError, SnapshotError
@@ -34,6 +36,7 @@ class SealedCheckpoints(Algorithm):
     restored and evaluated, and leaves nothing behind.
     """
 
+    curriculum: Curriculum
     replay: ActorHandle | None = None
     _scratch: TemporaryDirectory | None = None
 
@@ -68,6 +71,7 @@ class SealedCheckpoints(Algorithm):
         path = super().save_to_path(path, **kwargs)
         self._require_learners("saving")
         save_snapshot(self.replay, Path(path) / REPLAY)
+        write_made_with(path, self.config, self.curriculum, self.iteration)
         seal(path)
         return path
 
@@ -81,7 +85,7 @@ class SealedCheckpoints(Algorithm):
         seal_checked: bool = False,
         **kwargs: Any,
     ) -> None:
-        """Restores a checkpoint whose files match its seal; the replay first.
+        """Restores a checkpoint that is whole and fits the configuration.
 
         With `seal_checked` the caller has compared them already.
         """
@@ -96,6 +100,7 @@ class SealedCheckpoints(Algorithm):
         if not seal_checked:
             check_seal(path, replay=not self.to_act)
         if not self.to_act:
+            check_made_with(path, self.config)
             load_snapshot(self.replay, path / REPLAY)
         super().restore_from_path(path.as_posix(), **kwargs)
         self._require_learners("restoring")

@@ -5,8 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
+import numpy as np
 import ray
 from ray.rllib.callbacks.utils import make_callback
+from ray.rllib.utils.metrics import (
+    ENV_RUNNER_RESULTS,
+    EPISODE_RETURN_MEAN,
+    NUM_EPISODES,
+)
 
 from rllib_arrow.curriculum.schedule import Curriculum
 from rllib_arrow.evaluation.protocol import EpisodeScores
@@ -90,10 +96,15 @@ class Evaluator:
             return {}
         epoch = self._rows[-1]["epoch"]
         scores = {"epoch": epoch} | live_metrics(self._rows, self._curriculum)
-        for row in self._rows:
-            if row["epoch"] == epoch:
-                keys = ("return_mean", "return_std", "episodes")
-                scores[row["eval_task"]] = {key: row[key] for key in keys}
+        rows = [row for row in self._rows if row["epoch"] == epoch]
+        for row in rows:
+            keys = ("return_mean", "return_std", "episodes")
+            scores[row["eval_task"]] = {key: row[key] for key in keys}
+        # Where RLlib's users and Tune's look: raw returns, the mean over all tasks.
+        scores[ENV_RUNNER_RESULTS] = {
+            EPISODE_RETURN_MEAN: float(np.mean([row["return_mean"] for row in rows])),
+            NUM_EPISODES: sum(row["episodes"] for row in rows),
+        }
         return scores
 
     def finished_rows(self) -> list[dict[str, Any]]:
@@ -102,8 +113,12 @@ class Evaluator:
         return self._rows
 
     def set_rows(self, rows: list[dict[str, Any]]) -> None:
-        """Takes the rows of a checkpoint and writes them out again."""
-        self._pending, self._rows = None, list(rows)
+        """Takes the rows of a checkpoint and writes them out again.
+
+        Under the present name of the method, which may hold settings that changed.
+        """
+        name = {"method": self._config.reported_method}
+        self._pending, self._rows = None, [row | name for row in rows]
         if self._rows:
             self._write()
 

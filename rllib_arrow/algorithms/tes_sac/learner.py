@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -294,7 +295,14 @@ class TESSACLearner(SACTorchLearner):
             self._weights_seq_no = 0
         super().set_state(state)
         if TES in state:
-            self.entropy_target = EntropyTarget.from_dict(state[TES]["entropy_target"])
+            saved = EntropyTarget.from_dict(state[TES]["entropy_target"])
+            # How far it got is the checkpoint's, how it goes on the configuration's.
+            self.entropy_target = replace(
+                self.config.entropy_target(saved.target),
+                mean=saved.mean,
+                variance=saved.variance,
+                calm_steps=saved.calm_steps,
+            )
             with torch.no_grad():
                 log_alpha = self.curr_log_alpha[DEFAULT_MODULE_ID]
                 log_alpha.fill_(state[TES]["log_alpha"])

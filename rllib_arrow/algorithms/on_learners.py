@@ -1,0 +1,47 @@
+"""What the driver has each learner do, in the learner's own process."""
+
+from __future__ import annotations
+
+import ray
+from ray.actor import ActorHandle
+from ray.rllib.core import DEFAULT_MODULE_ID
+from ray.rllib.core.learner.learner import Learner
+
+from rllib_arrow.ray_private import index_of, optimizers_of
+from rllib_arrow.replay.actor import BatchStream
+
+
+def learn_epoch(
+    learner: Learner, *, replay: ActorHandle, epoch: int
+) -> dict[str, float]:
+    """Learns its share of every minibatch, fetched ahead of need; returns metrics."""
+    config = learner.config
+    stream = BatchStream(
+        replay,
+        epoch=epoch,
+        **config.minibatches()._asdict(),
+        shard=index_of(learner),
+        num_shards=max(1, config.num_learners),
+        prefetch=config.replay_prefetch,
+    )
+    learned = learner.learn_epoch(epoch, iter(stream))
+    return learned | {"replay_wait_s": stream.waited_s}
+
+
+def learning_rates(learner: Learner) -> dict[str, float]:
+    """Returns the learning rate of each optimiser, by name."""
+    optimizers = optimizers_of(learner)
+    return {name: o.param_groups[0]["lr"] for name, o in optimizers.items()}
+
+
+def set_learning_rates(learner: Learner, *, rates: dict[str, float]) -> None:
+    """Gives each optimiser its learning rate, whatever was restored with it."""
+    for name, optimizer in optimizers_of(learner).items():
+        for group in optimizer.param_groups:
+            group["lr"] = rates[name]
+
+
+def put_acting_weights(learner: Learner) -> ray.ObjectRef:
+    """Returns a reference to what a runner needs to act as the policy stands."""
+    module = learner.module[DEFAULT_MODULE_ID]
+    return ray.put(module.get_state(inference_only=True))
