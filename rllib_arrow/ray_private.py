@@ -169,6 +169,14 @@ INHERITED = (
         "self",
         "likewise, for TES-SAC",
     ),
+    *(
+        Inherited(_CONFIG, name, None, "a connector is ignored without a word")
+        for name in (
+            "_env_to_module_connector",
+            "_module_to_env_connector",
+            "_learner_connector",
+        )
+    ),
     Inherited(
         _TORCH_LEARNER,
         "_make_module",

@@ -27,6 +27,7 @@ from ray.rllib.utils.typing import ModuleID
 
 from rllib_arrow.algorithms import on_learners
 from rllib_arrow.algorithms.continual_config import ContinualConfig
+from rllib_arrow.algorithms.recorder import summary_of
 from rllib_arrow.algorithms.runner_calls import RunnerCalls
 from rllib_arrow.checkpoints.save_and_restore import SealedCheckpoints
 from rllib_arrow.curriculum.callback import TaskScheduler
@@ -131,7 +132,10 @@ class ContinualAlgorithm(SealedCheckpoints):
                 timeout_s=self.config.sample_timeout_s,
             ).results()
         infos = [info for _, info in results]
-        self._epoch_results |= _summary(infos, time.perf_counter() - began)
+        # What a user's callbacks logged on the runners.
+        if logged := [info.pop("metrics") for info in infos if "metrics" in info]:
+            self.metrics.aggregate(logged, key=ENV_RUNNER_RESULTS)
+        self._epoch_results |= summary_of(infos, time.perf_counter() - began)
         return [streams for streams, _ in results]
 
     def _store(self, epoch: int, streams: list[ray.ObjectRef]) -> None:
@@ -243,7 +247,9 @@ class ContinualAlgorithm(SealedCheckpoints):
             if self.config.evaluation_interval:
                 self.evaluator.start(finished)
             self.evaluator.finish()
+        seen = results.get(ENV_RUNNER_RESULTS, {})
         results |= self._epoch_results
+        results[ENV_RUNNER_RESULTS] = seen | results[ENV_RUNNER_RESULTS]
         results["curriculum"] = progress
         results["frames"] = finished * self.config.frames_per_epoch
         results[NUM_ENV_STEPS_SAMPLED_LIFETIME] = results["frames"]
@@ -324,21 +330,3 @@ class ContinualAlgorithm(SealedCheckpoints):
             ray.kill(self.replay)
             self.replay = None
         super().cleanup()
-
-
-def _summary(infos: list[dict[str, Any]], seconds: float) -> dict[str, Any]:
-    """Returns what the runners saw, at the places where RLlib users look for it."""
-    returns = [r for info in infos for r in info["episode_returns"]]
-    lengths = [n for info in infos for n in info["episode_lengths"]]
-    frames = sum(info["frames"] for info in infos)
-    seen = {"num_episodes": len(returns), "num_env_steps_sampled": frames}
-    if returns:
-        seen["episode_return_mean"] = float(np.mean(returns))
-        seen["episode_return_max"] = float(np.max(returns))
-        seen["episode_return_min"] = float(np.min(returns))
-        seen["episode_len_mean"] = float(np.mean(lengths))
-    return {
-        ENV_RUNNER_RESULTS: seen,
-        "frames_per_s": frames / seconds,
-        "collect_s": seconds,
-    }

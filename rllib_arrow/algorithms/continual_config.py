@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from ray.rllib.algorithms.algorithm_config import AlgorithmConfig
 from ray.rllib.utils.annotations import override
 
+from rllib_arrow.algorithms.unsupported import refuse_unsupported
 from rllib_arrow.curriculum.callback import TaskScheduler, with_scheduler
 from rllib_arrow.curriculum.schedule import Curriculum
 from rllib_arrow.envs.suites import CUSTOM
@@ -171,6 +172,7 @@ class ContinualConfig(DeclaredSettings, AlgorithmConfig):
     def validate(self) -> None:
         # In an evaluation RLlib changes settings of its own as it likes.
         self.check_settings(rllib=not self.in_evaluation)
+        refuse_unsupported(self)
         super().validate()
         # A user's callbacks are added to the one that decides which task is on.
         self.callbacks_class = with_scheduler(

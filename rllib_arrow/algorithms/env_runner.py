@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import time
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import ray
 import torch
+from ray.rllib.callbacks.utils import make_callback
 from ray.rllib.core import COMPONENT_RL_MODULE, DEFAULT_MODULE_ID
 from ray.rllib.env import INPUT_ENV_SPACES
+from ray.rllib.env.env_context import EnvContext
 from ray.rllib.env.env_runner import EnvRunner
+from ray.rllib.utils import force_list
 from ray.rllib.utils.annotations import override
 from ray.rllib.utils.checkpoints import Checkpointable
 
+from rllib_arrow.algorithms.recorder import Recorder
+from rllib_arrow.algorithms.unsupported import CALLED, is_heard
 from rllib_arrow.curriculum.schedule import Curriculum
 from rllib_arrow.envs.base import Rows, VectorTask
 from rllib_arrow.envs.suites import make_task
@@ -43,6 +47,7 @@ class ContinualEnvRunner(EnvRunner, Checkpointable):
         self.task: str = self.curriculum.task_names[0]
         self.env: VectorTask | None = None
         self.module = None
+        self.callbacks = [entry() for entry in force_list(config.callbacks_class)]
         self._spaces = _spaces(self.curriculum, config.env_options)
         self.make_module()
 
@@ -68,9 +73,20 @@ class ContinualEnvRunner(EnvRunner, Checkpointable):
         self._take(weights)
         if task is not None:
             self.set_task(task)
+        began = time.perf_counter()
+        recorder = self._record_patiently(epoch, part)
+        info = recorder.info(time.perf_counter() - began)
+        self._call_back(recorder, info)
+        streams = recorder.chunks(self.env.reward_scale)
+        self._drop_env()
+        self.num_env_steps_sampled_lifetime += info["frames"]
+        return streams, info
+
+    def _record_patiently(self, epoch: int, part: int) -> Recorder:
+        """Makes the environments anew if they fail, where that is wanted."""
         for attempt in range(1 + 3 * bool(self.config.restart_failed_sub_environments)):
             try:
-                return self._collect(epoch, part, attempt)
+                return self._record(epoch, part, attempt)
             except Exception as error:
                 self._drop_env()
                 message = f"task {self.task!r}: {type(error).__name__}: {error}"
@@ -78,13 +94,10 @@ class ContinualEnvRunner(EnvRunner, Checkpointable):
                 last.__cause__ = error
         raise last
 
-    def _collect(
-        self, epoch: int, part: int, attempt: int
-    ) -> tuple[list[Chunk], dict[str, Any]]:
-        began = time.perf_counter()
+    def _record(self, epoch: int, part: int, attempt: int) -> Recorder:
         env = self.make_env()
         steps, envs = self.config.rollout_fragment_length, env.num_envs
-        stream = _Recorder(steps, envs, env.observation_space.shape)
+        recorder = Recorder(steps, envs, env.observation_space.shape)
         keys = (epoch, part, attempt)
         policy = ActingPolicy(
             self.module, envs, derive_seed(self.config.seed, "act", *keys)
@@ -101,13 +114,40 @@ class ContinualEnvRunner(EnvRunner, Checkpointable):
             if epsilon < 1.0:
                 chosen = policy(rows.obs, rows.is_first)
                 actions = np.where(explores[step], actions, chosen)
-            stream.record(step, rows, actions)
+            recorder.record(step, rows, actions)
             if step + 1 < steps:
                 rows = env.step(actions)
-        self._drop_env()
-        info = stream.info(time.perf_counter() - began)
-        self.num_env_steps_sampled_lifetime += steps * envs
-        return stream.chunks(env.reward_scale), info
+        return recorder
+
+    # A user's callbacks, as RLlib's own env runners call them.
+
+    def _call_back(self, recorder: Recorder, info: dict[str, Any]) -> None:
+        """Calls on_episode_end and on_sample_end; adds the metrics logged by them."""
+        if is_heard(self.config, "on_episode_end", "on_sample_end"):
+            samples = []
+            for stretch in recorder.stretches():
+                episode = recorder.episode(stretch, *self._spaces[INPUT_ENV_SPACES])
+                samples.append(episode)
+                if stretch.is_whole:
+                    self._fire(
+                        "on_episode_end",
+                        episode=episode,
+                        prev_episode_chunks=[],
+                        env=self.env,
+                        rl_module=self.module,
+                        env_index=stretch.env,
+                    )
+            self._fire("on_sample_end", samples=samples)
+        if is_heard(self.config, *CALLED):
+            info["metrics"] = self.metrics.reduce()
+
+    def _fire(self, event: str, **given: Any) -> None:
+        make_callback(
+            event,
+            callbacks_objects=self.callbacks,
+            callbacks_functions=getattr(self.config, f"callbacks_{event}"),
+            kwargs={"env_runner": self, "metrics_logger": self.metrics, **given},
+        )
 
     # Evaluating.
 
@@ -121,12 +161,7 @@ class ContinualEnvRunner(EnvRunner, Checkpointable):
         """
         self._take(weights)
         envs = min(episodes, self.config.num_envs_per_evaluation)
-        env = make_task(
-            self.curriculum.suite,
-            self.curriculum.spec(task),
-            envs,
-            **self.config.env_options,
-        )
+        env = self._make_task(task, envs)
         keys = (self.config.seed, "evaluate", epoch, task)
         policy = ActingPolicy(self.module, envs, derive_seed(*keys, "act"))
         rng = derive_rng(*keys, "explore")
@@ -156,13 +191,15 @@ class ContinualEnvRunner(EnvRunner, Checkpointable):
     @override(EnvRunner)
     def make_env(self) -> VectorTask:
         self._drop_env()
-        self.env = make_task(
-            self.curriculum.suite,
-            self.curriculum.spec(self.task),
-            self.config.num_envs_per_env_runner,
-            **self.config.env_options,
-        )
+        self.env = self._make_task(self.task, self.config.num_envs_per_env_runner)
         return self.env
+
+    def _make_task(self, task: str, num_envs: int) -> VectorTask:
+        suite, spec = self.curriculum.suite, self.curriculum.spec(task)
+        env = make_task(suite, spec, num_envs, **self.config.env_options)
+        context = EnvContext({"task": task}, worker_index=self.worker_index)
+        self._fire("on_environment_created", env=env, env_context=context)
+        return env
 
     def _drop_env(self) -> None:
         if self.env is not None:
@@ -232,49 +269,6 @@ class ActingPolicy:
             self.generator,
         )
         return actions.numpy()
-
-
-class _Recorder:
-    """Rows of all environments, written in place and handed out per environment."""
-
-    def __init__(self, steps: int, envs: int, shape: tuple[int, ...]):
-        self.obs = np.empty((envs, steps, *shape), np.uint8)
-        self.actions = np.empty((envs, steps), np.int64)
-        self.rewards = np.empty((envs, steps), np.float32)
-        self.is_first = np.empty((envs, steps), bool)
-        self.is_terminated = np.empty((envs, steps), bool)
-        self._by_step = [field.swapaxes(0, 1) for field in self._fields()]
-
-    def record(self, step: int, rows: Rows, actions: np.ndarray) -> None:
-        values = (rows.obs, actions, rows.rewards, rows.is_first, rows.is_terminated)
-        for field, value in zip(self._by_step, values, strict=True):
-            field[step] = value
-
-    def chunks(self, reward_scale: float) -> list[Chunk]:
-        """Returns one stream per environment, in the form of a long chunk."""
-        obs, actions, rewards, *flags = self._fields()
-        fields = (obs, actions, rewards * np.float32(reward_scale), *flags)
-        return [Chunk(*(field[env] for field in fields)) for env in range(len(obs))]
-
-    def _fields(self) -> tuple[np.ndarray, ...]:
-        flags = (self.is_first, self.is_terminated)
-        return (self.obs, self.actions, self.rewards, *flags)
-
-    def info(self, seconds: float) -> dict[str, Any]:
-        """Returns returns of the episodes seen from start to end, and the speed."""
-        returns, lengths = [], []
-        for rewards, first in zip(self.rewards, self.is_first, strict=True):
-            starts = np.flatnonzero(first)
-            # The stretch after the last start is cut by the end of the epoch.
-            for begin, end in pairwise(starts):
-                returns.append(float(rewards[begin:end].sum()))
-                lengths.append(int(end - begin))
-        return {
-            "frames": self.rewards.size,
-            "seconds": seconds,
-            "episode_returns": returns,
-            "episode_lengths": lengths,
-        }
 
 
 def _spaces(curriculum: Curriculum, env_options: dict[str, Any]) -> dict[str, Any]:

@@ -114,9 +114,9 @@ def with_scheduler(callbacks: Any, curriculum: Curriculum) -> list[Any]:
     A user's own scheduler takes the place of the curriculum's.
     """
     ours = {TaskScheduler, *RULES.values()}
-    users = [entry for entry in force_list(callbacks) if _class_of(entry) not in ours]
-    own = [entry for entry in users if issubclass(_class_of(entry), TaskScheduler)]
-    rules = [_class_of(entry).__name__ for entry in own]
+    users = [entry for entry in force_list(callbacks) if class_of(entry) not in ours]
+    own = [entry for entry in users if issubclass(class_of(entry), TaskScheduler)]
+    rules = [class_of(entry).__name__ for entry in own]
     if curriculum.switch:
         rules.append(f"curriculum.switch {dict(curriculum.switch)}")
     if len(rules) > 1:
@@ -129,6 +129,6 @@ def with_scheduler(callbacks: Any, curriculum: Curriculum) -> list[Any]:
     return [rule, *users]
 
 
-def _class_of(entry: Any) -> type:
+def class_of(entry: Any) -> type:
     """Returns the class of a callback, which may come with arguments in a partial."""
     return entry.func if isinstance(entry, partial) else entry

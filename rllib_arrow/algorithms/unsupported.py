@@ -1,0 +1,81 @@
+"""Settings of RLlib's that these algorithms cannot honour: refused by name."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+from ray.rllib.callbacks.callbacks import RLlibCallback
+from ray.rllib.utils import force_list
+
+from rllib_arrow.curriculum.callback import class_of
+from rllib_arrow.settings import SettingError
+
+if TYPE_CHECKING:
+    from ray.rllib.algorithms.algorithm_config import AlgorithmConfig
+
+logger = logging.getLogger(__name__)
+
+# Setting: what it has to be, and what to do instead. A leading underscore is RLlib's
+# way to keep a setting whose method has no underscore.
+ONLY = {
+    "enable_rl_module_and_learner": (True, "only the new API stack is supported"),
+    "enable_env_runner_and_connector_v2": (True, "only the new API stack is supported"),
+    "_env_to_module_connector": (None, "env runners have no connectors"),
+    "_module_to_env_connector": (None, "env runners have no connectors"),
+    "_learner_connector": (None, "learners take batches straight from replay"),
+    "explore": (True, "actions are drawn from the policy, in evaluations too"),
+    "input_": ("sampler", "there is no training from offline data"),
+    "evaluation_duration_unit": ("episodes", "whole episodes are evaluated"),
+    "custom_evaluation_function": (
+        None,
+        "every task is evaluated; use on_evaluate_end",
+    ),
+    "framework_str": ("torch", "models are written in torch"),
+}
+CALLED = ("on_environment_created", "on_episode_end", "on_sample_end")
+NEVER_CALLED = ("on_episode_created", "on_episode_start", "on_episode_step")
+
+
+def refuse_unsupported(config: AlgorithmConfig) -> None:
+    """Raises for the first setting that would be ignored; warns of callbacks."""
+    prefix = "evaluation_config." if config.in_evaluation else ""
+    for key, (only, reason) in ONLY.items():
+        value = getattr(config, key)
+        if value != only:
+            name = prefix + key.removeprefix("_").removesuffix("_str")
+            raise SettingError(name, value, f"must be {only!r}: {reason}")
+    if config.is_multi_agent:
+        names = sorted(config.policies)
+        raise SettingError("policies", names, "must be left out: there is one agent")
+    _refuse_lr(config)
+    if not config.in_evaluation:
+        _warn_of_callbacks(config)
+
+
+def _refuse_lr(config: AlgorithmConfig) -> None:
+    default = config.algo_class.get_default_config()
+    if config.lr != default.lr:
+        rates = [name for name in default.declared_settings if name.endswith("_lr")]
+        problem = f"must be left alone: set {', '.join(rates)}"
+        raise SettingError("lr", config.lr, problem)
+
+
+def _warn_of_callbacks(config: AlgorithmConfig) -> None:
+    for event in NEVER_CALLED:
+        if is_heard(config, event):
+            logger.warning(
+                "%s is never called: environments are stepped side by side without "
+                "episode objects. on_episode_end and on_sample_end are called.",
+                event,
+            )
+
+
+def is_heard(config: AlgorithmConfig, *events: str) -> bool:
+    """Whether a user has a callback for any of the events."""
+    classes = [class_of(entry) for entry in force_list(config.callbacks_class)]
+    return any(
+        getattr(config, f"callbacks_{event}")
+        or any(getattr(c, event) is not getattr(RLlibCallback, event) for c in classes)
+        for event in events
+    )
