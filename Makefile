@@ -13,7 +13,7 @@ CANDIDATES := python3.12 python3.11 python3.10 python3.13 python3.14 python3
 PYTHON ?= $(shell for p in $(CANDIDATES); do \
 	$$p -c '$(SUITABLE)' >/dev/null 2>&1 && echo $$p && break; done)
 
-.PHONY: demo test lint bench clean soak chaos nightly
+.PHONY: demo test lint bench evidence clean soak chaos nightly
 
 demo: $(STAMP)  ## two MinAtar games with ARROW on the CPU, then its report
 	$(BIN)/rllib train file tuned_examples/demo.yaml --storage $(DEMO) --name run
@@ -40,6 +40,9 @@ bench: $(STAMP)  ## one JSON line per claim
 		--editable ".[bench]"
 	@set -e; for name in collection replay learner epoch sac report; do \
 		$(BIN)/python -m benchmarks.$$name; done
+
+evidence: $(STAMP)  ## all runs of docs/results, continued where they stopped; FAST=1 a tenth
+	$(BIN)/python -m benchmarks.evidence $(if $(FAST),--fast) $(ARGS)
 
 clean:  ## what can be made again; results stay
 	rm -rf $(VENV) build dist *.egg-info .pytest_cache .ruff_cache .hypothesis

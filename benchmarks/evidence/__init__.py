@@ -1,0 +1,1 @@
+"""Runs everything the results pages show, and rebuilds them: `make evidence`."""

@@ -1,0 +1,182 @@
+"""From finished runs to the results pages: raw files, reports, tables."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from benchmarks.evidence.plan import Group, Page, Plan
+from benchmarks.evidence.records import (
+    FILE,
+    PUBLISHED,
+    SCORES,
+    RunDirectory,
+    odd_commits,
+)
+from benchmarks.evidence.tables import headline_table, page_tables, paper_table
+from rllib_arrow import load_runs
+from rllib_arrow.files import write_aside
+from rllib_arrow.reports import write_report
+from rllib_arrow.runs.load import Runs
+
+RUNS = "runs"
+
+
+@dataclass
+class Shown:
+    """What a report may show: runs of the same seeds for every method."""
+
+    paths: list[Path] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+
+def publish(plan: Plan, storage: Path, out: Path, tell: Callable[[str], None]) -> None:
+    """Copies the raw files of finished runs to `out` and rebuilds each page's parts.
+
+    `out` has a directory per page: `runs`, the reports, and a README.md whose parts
+    between markers are replaced. Pages without a finished run are left alone.
+    """
+    reports: dict[str, Runs] = {}
+    for page in plan.pages:
+        copied = [
+            directory
+            for group in plan.groups
+            if group.page == page.name
+            for directory in _copy(group, storage, out)
+        ]
+        if not copied:
+            continue
+        _tell_odd_commits(page, copied, tell)
+        blocks: dict[str, str] = {}
+        for name, groups in page.reports.items():
+            shown = balanced(plan, groups, storage, out)
+            for note in shown.notes:
+                tell(f"{page.name}/{name}: {note}")
+            if not shown.paths:
+                continue
+            singles = _baselines(plan, page, storage, out)
+            runs = load_runs(*shown.paths, baselines=singles or None)
+            write_report(runs, out / page.name / name)
+            reports[f"{page.name}/{name}"] = runs
+            blocks |= page_tables(page, name, runs, shown.notes)
+            blocks |= paper_table(page, name, runs)
+        _write_blocks(out / page.name / "README.md", blocks)
+    if reports and plan.headline:
+        table = headline_table(plan, reports)
+        _write_blocks(out / "README.md", {"headline": table})
+
+
+def copy_headline(source: Path, target: Path) -> None:
+    """Copies the headline table to a document elsewhere, with its links adapted."""
+    found = _block("headline").search(source.read_text()) if source.exists() else None
+    if found:
+        there = os.path.relpath(source.parent, target.parent)
+        table = found[2].replace("](", f"]({there}/")
+        _write_blocks(target, {"headline": table})
+
+
+# Runs
+
+
+def _copy(group: Group, storage: Path, out: Path) -> list[RunDirectory]:
+    """Copies the small files of the group's finished runs; returns these runs."""
+    finished = [d for run in group.runs if (d := RunDirectory(storage, run)).finished]
+    for directory in finished:
+        target = place(out, directory)
+        target.mkdir(parents=True, exist_ok=True)
+        for name in PUBLISHED:
+            shutil.copyfile(directory.trial / name, target / name)
+        for name in (FILE, "experiment.json"):
+            shutil.copyfile(directory.path / name, target / name)
+    return finished
+
+
+def place(out: Path, directory: RunDirectory) -> Path:
+    """Returns where a run's raw files are published."""
+    page, _, group = directory.run.group.partition("/")
+    return out / page / RUNS / group / directory.run.name
+
+
+def finished_seeds(group: Group, storage: Path) -> list[int]:
+    """Returns the seeds that all methods of the group have finished, on all tasks."""
+    return [
+        seed
+        for seed in group.seeds
+        if all(RunDirectory(storage, run).finished for run in group.of_seed(seed))
+    ]
+
+
+def balanced(plan: Plan, groups: Iterable[str], storage: Path, out: Path) -> Shown:
+    """Returns the runs of a report with the same seeds for what stands side by side.
+
+    Groups that are compared have the same setting, which is the first part of the
+    group's name (`default`, `default-controls`). The first of them decides on the
+    seeds, among those that are planned for all; another joins once it has all these.
+    """
+    shown = Shown()
+    compared: dict[str, list[Group]] = {}
+    for name in groups:
+        setting = name.partition("/")[2].partition("-")[0]
+        compared.setdefault(setting, []).append(plan.group(name))
+    for setting, (first, *others) in compared.items():
+        planned = set(first.seeds).intersection(*(group.seeds for group in others))
+        seeds = [seed for seed in finished_seeds(first, storage) if seed in planned]
+        for group in (first, *others):
+            _join(shown, setting, group, seeds, storage, out)
+    return shown
+
+
+def _join(
+    shown: Shown, setting: str, group: Group, seeds: list[int], storage: Path, out: Path
+) -> None:
+    """Adds the group's runs of these seeds if it has them all, and a note if not."""
+    own = finished_seeds(group, storage)
+    if len(own) < len(group.seeds):
+        methods = ", ".join(group.methods)
+        told = f"{methods}: {len(own)} of {len(group.seeds)} seeds are finished"
+        shown.notes.append(f"{setting}, {told}")
+    if set(own) >= set(seeds):
+        runs = [run for seed in seeds for run in group.of_seed(seed)]
+        shown.paths += [place(out, RunDirectory(storage, run)) for run in runs]
+
+
+def _baselines(plan: Plan, page: Page, storage: Path, out: Path) -> list[Path]:
+    if not page.baselines:
+        return []
+    group = plan.group(page.baselines)
+    runs = [r for seed in finished_seeds(group, storage) for r in group.of_seed(seed)]
+    return [place(out, RunDirectory(storage, run)) / SCORES for run in runs]
+
+
+def _tell_odd_commits(
+    page: Page, copied: list[RunDirectory], tell: Callable[[str], None]
+) -> None:
+    for path, commits in odd_commits(copied).items():
+        tell(f"Of another commit than the rest: {path} ({', '.join(commits)})")
+
+
+# Documents
+
+
+def _block(name: str) -> re.Pattern[str]:
+    begin, end = rf"<!-- evidence: {re.escape(name)} -->\n", r"<!-- /evidence -->"
+    return re.compile(f"({begin})(.*?)({end})", re.DOTALL)
+
+
+def _write_blocks(path: Path, blocks: dict[str, str]) -> None:
+    """Replaces what stands between the markers of a document, as far as it has any.
+
+    A document that does not exist is written with all blocks.
+    """
+    if not path.exists():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        marked = [f"<!-- evidence: {n} -->\n<!-- /evidence -->\n" for n in blocks]
+        write_aside(path, "\n".join([f"# {path.parent.name}\n", *marked]))
+    text = path.read_text()
+    for name, content in blocks.items():
+        text = _block(name).sub(lambda m, c=content: m[1] + c + m[3], text)
+    write_aside(path, text)

@@ -1,0 +1,219 @@
+"""The tables of the results pages, in Markdown, from the runs of a report."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from benchmarks.evidence.plan import Page, Plan
+from rllib_arrow.metrics.statistics import Summary, summarise
+from rllib_arrow.reports import paper
+from rllib_arrow.runs.load import Runs
+
+LESS, MORE = "less is better", "more is better"
+METRICS = {
+    "retention": ("Kept at the end of what was learned (retention)", MORE),
+    "F": ("Forgetting, F", LESS),
+    "FT": ("Forward transfer, FT", MORE),
+    "FT_area": ("Forward transfer by area, FT_area", MORE),
+    "zero_shot": ("Score on a task before its training (zero_shot)", MORE),
+    "ACC": ("Mean score at the end, ACC", MORE),
+    "min_ACC": ("Worst moments, min-ACC", MORE),
+    "WC_ACC": ("Worst case and the newest task, WC-ACC", MORE),
+    "C1_F": ("Forgetting in cycle 1, C1-F", LESS),
+    "C2_F": ("Forgetting in cycle 2, C2-F", LESS),
+    "C1_FT": ("Forward transfer in cycle 1, C1-FT", MORE),
+    "C2_FT": ("Forward transfer in cycle 2, C2-FT", MORE),
+    "Max_F": ("Largest drop, Max-F", LESS),
+    "Recovery": ("Recovery", MORE),
+}
+ONE_CYCLE = ("retention", "F", "FT", "FT_area", "zero_shot", "ACC", "min_ACC", "WC_ACC")
+TWO_CYCLES = (
+    *("C1_F", "C2_F", "Max_F", "Recovery", "C1_FT", "C2_FT"),
+    *("ACC", "min_ACC", "WC_ACC"),
+)
+PAIRED = ("retention", "F", "ACC", "WC_ACC")
+
+
+def page_tables(
+    page: Page, report: str, runs: Runs, notes: Sequence[str]
+) -> dict[str, str]:
+    """Returns the blocks of a page that are made from one report, by name."""
+    blocks = {}
+    for name, told in page.tables.items():
+        if told.get("report", "report") != report:
+            continue
+        setting = told.get("setting", "default")
+        table = setting_table(runs, setting, told.get("methods"))
+        missing = [note for note in notes if note.startswith(f"{setting}, ")]
+        if table:
+            blocks[name] = table + _missing(missing)
+        elif missing:
+            blocks[name] = _missing(missing).lstrip("\n")
+    return blocks
+
+
+def _missing(notes: Sequence[str]) -> str:
+    """Says which runs a table still lacks."""
+    return "\nStill missing: " + "; ".join(notes) + ".\n" if notes else ""
+
+
+# One setting
+
+
+def setting_table(
+    runs: Runs, setting: str, methods: Sequence[str] | None = None
+) -> str:
+    """Returns raw scores and metrics of the methods side by side; "" without any."""
+    scores = runs.scores[runs.scores.setting == setting]
+    found = [m for m in methods or _ordered(scores.method) if m in set(scores.method)]
+    if not found:
+        return ""
+    seeds = {m: scores[scores.method == m].seed.nunique() for m in found}
+    head = [
+        "median over the seeds [quartiles]",
+        "random",
+        *(f"{m} ({seeds[m]} seeds)" for m in found),
+    ]
+    rows = [*_score_rows(runs, scores, setting, found)]
+    for metric in TWO_CYCLES if "cycle" in setting else ONE_CYCLE:
+        values = [_values(runs, setting, method, metric) for method in found]
+        if any(len(v) for v in values):
+            text, better = METRICS[metric]
+            cells = [_summary(summarise(v)) for v in values]
+            rows.append([f"{text} ({better})", "", *cells])
+    return markdown(head, rows) + _differences(runs, setting, found)
+
+
+def _differences(runs: Runs, setting: str, methods: Sequence[str]) -> str:
+    """Says how far the first method is from each other one, seed by seed."""
+    told = {}
+    for comparison in runs.results.comparisons:
+        if comparison.setting == setting and comparison.reference == methods[0]:
+            told |= comparison.differences
+    lines = []
+    for method in methods[1:]:
+        parts = [
+            f"{metric} {p.mean.value:+.2f} [{p.mean.low:+.2f}, {p.mean.high:+.2f}], "
+            f"above zero in {p.higher} of {p.seeds}"
+            for metric, p in told.get(method, {}).items()
+            if metric in PAIRED
+        ]
+        if parts:
+            lines.append(f"- {methods[0]} minus {method}: {'; '.join(parts)}.\n")
+    if not lines:
+        return ""
+    return "\nBy seed, mean difference and 95 % interval:\n\n" + "".join(lines)
+
+
+def _score_rows(
+    runs: Runs, scores: pd.DataFrame, setting: str, methods: Sequence[str]
+) -> list[list[str]]:
+    """Raw scores after a task's own training and at the end, task by task."""
+    curricula = runs.curricula[runs.curricula.setting == setting]
+    first = curricula[curricula.cycle == 1]
+    rows = []
+    for task in first.task.drop_duplicates():
+        name = task.replace("_", " ").capitalize()
+        of_task = scores[scores.eval_task == task]
+        start = of_task[of_task.epoch == 0].return_mean
+        random = f"{start.median():.2f}" if len(start) else ""
+        end = int(first[first.task == task].end.iloc[0])
+        moments = {"after its own training": end, "at the end": math.inf}
+        if "cycle" in setting:
+            moments = {"at the end": math.inf}
+        for when, epoch in moments.items():
+            cells = [
+                f"{np.median(_last(of_task[of_task.method == m], epoch)):.2f}"
+                for m in methods
+            ]
+            rows.append([f"{name} {when}", random, *cells])
+    return rows
+
+
+def _last(scores: pd.DataFrame, epoch: float) -> np.ndarray:
+    """Each seed's score at the last evaluation up to the epoch."""
+    until = scores[scores.epoch <= epoch].sort_values("epoch")
+    return until.groupby("seed").return_mean.last().to_numpy()
+
+
+def _values(runs: Runs, setting: str, method: str, metric: str) -> np.ndarray:
+    """The metric of each seed that has one."""
+    m = runs.metrics
+    chosen = (m.setting == setting) & (m.method == method) & (m.metric == metric)
+    # A method may stand in several comparisons, such as that of the paper's ratios.
+    return m[chosen].drop_duplicates("seed").value.dropna().to_numpy()
+
+
+def _ordered(methods: pd.Series) -> list[str]:
+    """Methods as in the paper, then others by name."""
+    known = [m for m in paper.BASELINES if m in set(methods)]
+    return known + sorted(set(methods) - set(known))
+
+
+# Beside the paper
+
+
+def paper_table(page: Page, report: str, runs: Runs) -> dict[str, str]:
+    """Returns the paper's medians beside ours, in a block per setting."""
+    if not page.paper or report != "report":
+        return {}
+    blocks = {}
+    for (suite, setting), theirs in paper.METRICS.items():
+        if suite != page.paper:
+            continue
+        methods = [m for m in paper.BASELINES if len(_values(runs, setting, m, "ACC"))]
+        head = ["median"]
+        for method in methods:
+            head += [f"{method}, here", f"{method}, paper"]
+        rows = []
+        for metric in TWO_CYCLES if "cycle" in setting else ONE_CYCLE:
+            if metric not in theirs["ARROW"] or not methods:
+                continue
+            cells = []
+            for method in methods:
+                ours = summarise(_values(runs, setting, method, metric))
+                cells += [f"{ours.median:.2f}", f"{theirs[method][metric].median:.2f}"]
+            rows.append([METRICS[metric][0], *cells])
+        if rows:
+            blocks[f"paper {setting}"] = markdown(head, rows)
+    return blocks
+
+
+# The headline
+
+
+def headline_table(plan: Plan, reports: dict[str, Runs]) -> str:
+    """Returns the few lines that the README shows, each with its number of seeds."""
+    head = ["what", "ARROW", "DV3", "TES-SAC"]
+    rows = []
+    for line in plan.headline:
+        runs = reports.get(f"{line['page']}/report")
+        if runs is not None and (cells := _headline_cells(runs, line, head[1:])):
+            rows.append([f"[{line['text']}]({line['page']}/README.md)", *cells])
+    return markdown(head, rows)
+
+
+def _headline_cells(
+    runs: Runs, line: dict[str, Any], methods: Sequence[str]
+) -> list[str]:
+    of = [_values(runs, line["setting"], m, line["metric"]) for m in methods]
+    if not len(of[0]):
+        return []
+    return [f"{_summary(summarise(v))}, {len(v)} seeds" if len(v) else "" for v in of]
+
+
+def _summary(summary: Summary) -> str:
+    if not summary.seeds:
+        return ""
+    return f"{summary.median:.2f} [{summary.q25:.2f} - {summary.q75:.2f}]"
+
+
+def markdown(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Returns a Markdown table."""
+    lines = [head, ["---"] * len(head), *rows]
+    return "".join(f"| {' | '.join(line)} |\n" for line in lines)

@@ -1,0 +1,166 @@
+"""Publishing: raw files, balanced reports, tables between markers."""
+
+import json
+
+import pandas as pd
+import pytest
+
+from benchmarks.evidence import tables
+from benchmarks.evidence.publish import balanced, copy_headline, finished_seeds, publish
+from rllib_arrow import load_runs
+
+MARKED = """# Games
+
+Before.
+
+<!-- evidence: default -->
+old
+<!-- /evidence -->
+
+Between.
+
+<!-- evidence: paper default -->
+<!-- /evidence -->
+After.
+"""
+
+
+@pytest.fixture
+def out(tmp_path):
+    path = tmp_path / "pages"
+    (path / "games").mkdir(parents=True)
+    (path / "games" / "README.md").write_text(MARKED)
+    (path / "README.md").write_text("<!-- evidence: headline -->\n<!-- /evidence -->\n")
+    return path
+
+
+def shown(plan, storage, out):
+    found = balanced(plan, ["games/default", "games/default-sac"], storage, out)
+    return [path.name for path in found.paths], found.notes
+
+
+def test_only_seeds_that_all_methods_have_are_shown(make_runner, plan, storage, out):
+    (storage / "fails").write_text("dv3_1")
+    make_runner(["games/default/"])[0].go()
+    assert finished_seeds(plan.group("games/default"), storage) == [3]
+    names, notes = shown(plan, storage, out)
+    assert names == ["arrow_3", "dv3_3"]
+    assert notes == [
+        "default, ARROW, DV3: 1 of 2 seeds are finished",
+        "default, TES-SAC: 0 of 2 seeds are finished",
+    ]
+
+
+def test_a_further_group_joins_once_it_has_all_seeds_of_the_first(
+    make_runner, plan, storage, out
+):
+    make_runner(["games/default/"])[0].go()
+    (storage / "fails").write_text("tes_sac_1")
+    make_runner(["games/default-sac"])[0].go()
+    assert shown(plan, storage, out)[0] == ["arrow_3", "dv3_3", "arrow_1", "dv3_1"]
+    (storage / "fails").unlink()
+    make_runner(["games/default-sac"])[0].go()
+    names, notes = shown(plan, storage, out)
+    assert names[4:] == ["tes_sac_3", "tes_sac_1"] and not notes
+
+
+def test_a_page_gets_raw_files_report_and_tables_and_keeps_its_words(
+    make_runner, plan, storage, out
+):
+    make_runner()[0].go()
+    told: list[str] = []
+    publish(plan, storage, out, told.append)
+    assert not told
+    raw = out / "games" / "runs" / "default" / "arrow_3"
+    assert sorted(path.name for path in raw.iterdir()) == [
+        "curriculum.json",
+        "evaluations.csv",
+        "evidence.json",
+        "experiment.json",
+    ]
+    assert json.loads((raw / "evidence.json").read_text())["commits"] == ["c1"]
+    metrics = pd.read_csv(out / "games" / "report" / "metrics.csv")
+    assert set(metrics.method) == {"ARROW", "DV3", "TES-SAC"}
+    assert set(metrics.seeds) <= {0, 2}
+    text = (out / "games" / "README.md").read_text()
+    for words in ("# Games\n\nBefore.\n", "\nBetween.\n", "After.\n"):
+        assert words in text
+    assert "old" not in text and "Still missing" not in text
+    head = "| median over the seeds [quartiles] | random | ARROW (2 seeds) "
+    assert f"{head}| DV3 (2 seeds) | TES-SAC (2 seeds) |\n" in text
+    # Seeds 3 and 1: the first task ends at 9.03 and 9.01 of 11 with ARROW.
+    assert "| A after its own training | 1.00 | 11.00 | 11.00 | 11.00 |\n" in text
+    assert "| A at the end | 1.00 | 9.02 | 3.02 | 2.02 |\n" in text
+    assert "| B at the end | 1.00 | 11.00 | 11.00 | 11.00 |\n" in text
+    # Lost of the first task: (11 - 9.02) / 10 of two tasks' mean, with ARROW.
+    assert "| Forgetting, F (less is better) |  | 0.10 [0.10 - 0.10] | 0.40 " in text
+    # Differences of seeds 3 and 1 are the same.
+    assert "- ARROW minus DV3: retention +0.60 [+0.60, +0.60], above zero in 2" in text
+    assert "| median | ARROW, here | ARROW, paper | DV3, here | DV3, paper |" in text
+    assert "| Forgetting, F | 0.10 | 0.12 | 0.40 | 2.26 | 0.45 | 0.19 |\n" in text
+
+
+def test_publishing_again_changes_nothing(make_runner, plan, storage, out):
+    make_runner()[0].go()
+    texts = []
+    for _ in range(2):
+        publish(plan, storage, out, lambda line: None)
+        texts.append((out / "games" / "README.md").read_text())
+    assert texts[0] == texts[1]
+
+
+def test_a_table_says_what_it_lacks(make_runner, plan, storage, out):
+    make_runner(["games/default/arrow_3", "games/default/dv3_3"])[0].go()
+    publish(plan, storage, out, lambda line: None)
+    text = (out / "games" / "README.md").read_text()
+    assert "ARROW (1 seeds)" in text
+    assert (
+        "Still missing: default, ARROW, DV3: 1 of 2 seeds are finished; "
+        "default, TES-SAC: 0 of 2 seeds are finished.\n" in text
+    )
+
+
+def test_a_run_of_another_commit_is_named(make_runner, plan, storage, out):
+    make_runner(["games/default/arrow_3", "games/default/dv3"])[0].go()
+    make_runner(["games/default/"], commit="c2")[0].go()
+    told: list[str] = []
+    publish(plan, storage, out, told.append)
+    assert "Of another commit than the rest: games/default/arrow_1 (c2)" in told
+
+
+def test_nothing_finished_leaves_the_documents_alone(plan, storage, out):
+    publish(plan, storage, out, lambda line: None)
+    assert (out / "games" / "README.md").read_text() == MARKED
+
+
+def test_the_headline_is_copied_with_links_that_lead_somewhere(
+    make_runner, plan, storage, out, tmp_path
+):
+    make_runner()[0].go()
+    publish(plan, storage, out, lambda line: None)
+    readme = tmp_path / "README.md"
+    readme.write_text("Top.\n<!-- evidence: headline -->\n<!-- /evidence -->\n")
+    copy_headline(out / "README.md", readme)
+    text = readme.read_text()
+    # (9.02 - 1) / 10 and 1 for the two tasks.
+    line = (
+        "| [kept of two games](pages/games/README.md) | 0.90 [0.90 - 0.90], 2 seeds |"
+    )
+    assert text.startswith("Top.\n") and line in text
+
+
+def test_a_two_cycle_table_has_the_metrics_of_cycles(tmp_path):
+    rows = ["method,suite,setting,seed,epoch,frames,trained_task,eval_task"]
+    rows[0] += ",return_mean,return_std,episodes"
+    for epoch, task in enumerate(["", "a", "b", "a", "b"]):
+        for name in "ab":
+            score = 1.0 + epoch
+            rows.append(
+                f"ARROW,x,two_cycle,1,{epoch},{epoch},{task},{name},{score},0,8"
+            )
+    path = tmp_path / "evaluations.csv"
+    path.write_text("\n".join(rows) + "\n")
+    text = tables.setting_table(load_runs(path), "two_cycle")
+    assert "| A at the end | 1.00 | 5.00 |" in text and "own training" not in text
+    assert "Largest drop, Max-F" in text
+    assert tables.setting_table(load_runs(path), "default") == ""
