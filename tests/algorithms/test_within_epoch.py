@@ -1,0 +1,73 @@
+"""How far an epoch is, told while it is under way."""
+
+import ray
+
+from rllib_arrow.algorithms import within_epoch
+from rllib_arrow.algorithms.within_epoch import (
+    LEARNING,
+    BoardReader,
+    Phase,
+    PhaseTeller,
+    start_board,
+)
+
+PHASE = Phase("breakout", 3, 8, LEARNING)
+
+
+class Clock:
+    """Time that passes when it is told to."""
+
+    now = 100.0
+
+    def monotonic(self) -> float:
+        return self.now
+
+
+class Told(PhaseTeller):
+    """A teller that keeps what it would send."""
+
+    def __init__(self):
+        self.phases = []
+        self._board = "somebody"
+
+    def tell(self, phase: Phase) -> None:
+        self.phases.append(phase)
+
+
+def test_the_rest_of_an_epoch_takes_what_its_updates_took_so_far():
+    assert PHASE.seconds_left() is None
+    # 30 of 120 updates in 10 seconds: the other 90 take 30.
+    assert PHASE._replace(done=30, total=120, seconds=10.0).seconds_left() == 30.0
+
+
+def test_updates_are_told_once_a_second(monkeypatch):
+    clock, teller = Clock(), Told()
+    monkeypatch.setattr(within_epoch, "time", clock)
+    on_progress = teller.updates(PHASE)
+    for done in range(1, 11):
+        on_progress(done, 40)
+        clock.now += 0.25
+    # The first after a second's silence: 1, and every fourth from then on.
+    assert [phase.done for phase in teller.phases] == [1, 5, 9]
+    last = teller.phases[-1]
+    assert (last.epoch, last.total) == (3, 40)
+    # 31 are left, at a quarter of a second each, whatever the first one took.
+    assert last.seconds_left() == 31 * 0.25
+
+
+def test_a_board_passes_phases_on_to_whoever_reads_it(ray_two_cpus):
+    board = start_board()
+    teller, reader = PhaseTeller("trial_a"), BoardReader()
+    teller.tell(PHASE)
+    ray.get(board.read.remote())
+    while not reader():
+        pass
+    assert reader() == {"trial_a": PHASE}
+    ray.kill(board)
+
+
+def test_without_a_board_nothing_is_told(ray_two_cpus):
+    teller = PhaseTeller("trial_a")
+    teller.tell(PHASE)
+    assert teller.updates(PHASE) is None
+    assert BoardReader()() == {}
