@@ -29,6 +29,13 @@ from rllib_arrow.algorithms import on_learners
 from rllib_arrow.algorithms.continual_config import ContinualConfig
 from rllib_arrow.algorithms.recorder import summary_of
 from rllib_arrow.algorithms.runner_calls import RunnerCalls
+from rllib_arrow.algorithms.within_epoch import (
+    COLLECTING,
+    EVALUATING,
+    LEARNING,
+    Phase,
+    PhaseTeller,
+)
 from rllib_arrow.checkpoints.save_and_restore import SealedCheckpoints
 from rllib_arrow.curriculum.callback import TaskScheduler
 from rllib_arrow.envs.probe import warn_of_ignored_seeds
@@ -60,6 +67,7 @@ class ContinualAlgorithm(SealedCheckpoints):
         self._weights: ray.ObjectRef | None = None
         self._epoch_results: dict[str, Any] = {}
         self._recoveries: list[str] = []
+        self._teller = PhaseTeller(self.trial_id)
         self.curriculum = self.config.curriculum_object()
         self.task: str | None = None  # set by the task scheduler
         super().setup(config)
@@ -119,6 +127,7 @@ class ContinualAlgorithm(SealedCheckpoints):
             "weights": self.weights(),
         }
         parts = [shared | {"part": i} for i in range(self.config.num_collectors)]
+        self._teller.tell(self._phase(COLLECTING))
         began = time.perf_counter()
         if self.config.num_env_runners == 0:
             streams, info = self.env_runner.sample(**parts[0])
@@ -151,13 +160,22 @@ class ContinualAlgorithm(SealedCheckpoints):
         """Has every learner work through the epoch's minibatches."""
         began = time.perf_counter()
         results = self._on_learners(
-            partial(on_learners.learn_epoch, replay=self.replay, epoch=epoch)
+            partial(
+                on_learners.learn_epoch,
+                replay=self.replay,
+                epoch=epoch,
+                on_progress=self._teller.updates(self._phase(LEARNING)),
+            )
         )
         self._weights = None
         means = {k: float(np.mean([r[k] for r in results])) for k in results[0]}
         self._epoch_results[LEARNER_RESULTS] = {DEFAULT_MODULE_ID: means}
         self._epoch_results["updates_per_s"] = means["updates_per_s"]
         self._epoch_results["learn_s"] = time.perf_counter() - began
+
+    def _phase(self, doing: str) -> Phase:
+        total = self.curriculum.total_epochs
+        return Phase(str(self.task), self.iteration + 1, total, doing)
 
     def weights(self) -> ray.ObjectRef:
         """Returns a reference to what a runner needs to act as the policy stands."""
@@ -203,6 +221,7 @@ class ContinualAlgorithm(SealedCheckpoints):
     def play_here(self, requests: list[Request]) -> list[EpisodeScores]:
         """Plays the episodes asked for in this process."""
         runner = self.eval_env_runner or self.env_runner
+        self._teller.tell(self._phase(EVALUATING))
         return [runner.evaluate(**request) for request in requests]
 
     def play_beside(

@@ -7,12 +7,17 @@ from ray.actor import ActorHandle
 from ray.rllib.core import DEFAULT_MODULE_ID
 from ray.rllib.core.learner.learner import Learner
 
+from rllib_arrow.algorithms.within_epoch import UpdateTeller
 from rllib_arrow.ray_private import index_of, optimizers_of
 from rllib_arrow.replay.actor import BatchStream
 
 
 def learn_epoch(
-    learner: Learner, *, replay: ActorHandle, epoch: int
+    learner: Learner,
+    *,
+    replay: ActorHandle,
+    epoch: int,
+    on_progress: UpdateTeller | None,
 ) -> dict[str, float]:
     """Learns its share of every minibatch, fetched ahead of need; returns metrics."""
     config = learner.config
@@ -24,7 +29,10 @@ def learn_epoch(
         num_shards=max(1, config.num_learners),
         prefetch=config.replay_prefetch,
     )
-    learned = learner.learn_epoch(epoch, iter(stream))
+    # All learners keep step: one of them tells for all.
+    leads = on_progress is not None and index_of(learner) == 0
+    told = {"on_progress": on_progress} if leads else {}
+    learned = learner.learn_epoch(epoch, iter(stream), **told)
     return learned | {"replay_wait_s": stream.waited_s}
 
 

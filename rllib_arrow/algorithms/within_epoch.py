@@ -58,7 +58,7 @@ def start_board() -> ActorHandle:
 def find_board() -> ActorHandle | None:
     """Returns the board of this job, if there is one."""
     try:
-        return ray.get_actor(BOARD)
+        return ray.get_actor(BOARD) if ray.is_initialized() else None
     except ValueError:
         return None
 
@@ -112,7 +112,7 @@ class BoardReader:
     def __call__(self) -> dict[str, Phase]:
         """Returns the phases as they were when the board last answered."""
         if self._asked is None:
-            board = find_board() if ray.is_initialized() else None
+            board = find_board()
             if board is None:
                 return {}
             self._asked = board.read.remote()

@@ -1,4 +1,4 @@
-"""Shows how far a run is: lines redrawn in place on a terminal, else one per epoch."""
+"""Shows how far a run is: redrawn in place on a terminal, else line by line."""
 
 from __future__ import annotations
 
@@ -6,13 +6,17 @@ import re
 import shutil
 import sys
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TextIO
 
 from ray.tune import Callback
 
+from rllib_arrow.algorithms.within_epoch import BoardReader, Phase
+
 REDRAW_S = 0.5
+LINE_S = 60.0  # between the lines on an epoch under way, where lines are not redrawn
 BAR = 24
 
 
@@ -28,10 +32,13 @@ class Trial:
     scores: dict[str, float] = field(default_factory=dict)
     scores_epoch: int = -1
     has_new_scores: bool = False
+    phase: Phase | None = None
+    phase_at: float = 0.0  # when it was told
+    line_at: float = 0.0  # when the last line was written
 
     def update(self, result: dict[str, Any], now: float) -> None:
         """Takes in the results of one more epoch."""
-        self.updated = now
+        self.updated, self.phase = now, None
         if not self.result:
             self.first_epoch = result["curriculum"]["epoch"] - 1
         self.result = result
@@ -54,6 +61,23 @@ class Trial:
         left = progress["total_epochs"] - progress["epoch"]
         left_then = left * (self.updated - self.started) / max(done, 1)
         return max(0.0, left_then - (now - self.updated))
+
+    def take(self, phase: Phase, now: float) -> None:
+        """Takes in what the trial is doing, unless that epoch is over by now."""
+        finished = self.result["curriculum"]["epoch"] if self.result else 0
+        if phase.epoch <= finished:
+            self.phase = None
+        elif phase != self.phase:
+            self.phase, self.phase_at = phase, now
+
+    def within_epoch(self, now: float) -> str:
+        """Returns what the trial is doing, and how long the epoch's updates take."""
+        left = self.phase.seconds_left()
+        if left is None:
+            return self.phase.doing
+        left = max(0.0, left - (now - self.phase_at))
+        counted = f"update {self.phase.done:,} of {self.phase.total:,}"
+        return f"{counted}, {duration(left)} left in this epoch"
 
 
 def reason(error: str) -> str:
@@ -94,9 +118,15 @@ def _number(value: Any) -> str:
 class ProgressDisplay(Callback):
     """A Tune callback; `stream` is a terminal or a file."""
 
-    def __init__(self, stream: TextIO | None = None, clock: Any = time.monotonic):
+    def __init__(
+        self,
+        stream: TextIO | None = None,
+        clock: Callable[[], float] = time.monotonic,
+        phases: Callable[[], dict[str, Phase]] | None = None,
+    ):
         self._stream = stream
         self._clock = clock
+        self._phases = phases or BoardReader()
         self._trials: dict[str, Trial] = {}
         self._drawn = 0  # lines on the terminal that the next drawing replaces
         self._drawn_at = float("-inf")
@@ -119,8 +149,9 @@ class ProgressDisplay(Callback):
             f"{key.split('/')[-1]}={_plain(value)}"
             for key, value in trial.evaluated_params.items()
         )
-        self._trials[trial.trial_id] = Trial(label or trial.trial_id, self._clock())
-        self._tell(f"[{self._label(trial)}] started")
+        known = Trial(label or trial.trial_id, self._clock())
+        self._trials[trial.trial_id] = known
+        self._tell_of(known, "started")
 
     def on_trial_result(
         self,
@@ -134,19 +165,28 @@ class ProgressDisplay(Callback):
         known.update(result, self._clock())
         progress = result["curriculum"]
         if result.get("recovered"):
-            self._tell(f"[{known.label}] {result['recovered']}")
+            self._tell_of(known, result["recovered"])
         if not self.stream.isatty():
-            self._tell(f"[{known.label}] {self._plain_line(known)}")
+            self._tell_of(known, self._plain_line(known))
         if progress["switch"]:
             switch = f"{progress['task']} -> {progress['next_task']}"
-            self._tell(
-                f"[{known.label}] task switch after epoch {progress['epoch']}: {switch}"
-            )
+            switch = f"task switch after epoch {progress['epoch']}: {switch}"
+            self._tell_of(known, switch)
         self._draw(trials)
 
     def on_step_end(self, iteration: int, trials: list[Any], **info: Any) -> None:
-        if self._clock() - self._drawn_at >= REDRAW_S:
-            self._draw(trials)
+        now = self._clock()
+        if now - self._drawn_at < REDRAW_S:
+            return
+        self._drawn_at = now
+        for trial_id, phase in self._phases().items():
+            if trial_id in self._trials:
+                self._trials[trial_id].take(phase, now)
+        self._draw(trials)
+        if not self.stream.isatty():
+            for known in self._trials.values():
+                if known.phase and now - known.line_at >= LINE_S:
+                    self._tell_of(known, self._phase_line(known))
 
     def on_trial_complete(
         self, iteration: int, trials: list[Any], trial: Any, **info: Any
@@ -165,6 +205,9 @@ class ProgressDisplay(Callback):
         self._end(trial, f"failed ({_error_of(trial)})")
 
     def on_experiment_end(self, trials: list[Any], **info: Any) -> None:
+        # Interrupted trials: what was on the screen last stays there.
+        for trial in trials:
+            self._end(trial, "stopped")
         self._erase()
         self.stream.flush()
 
@@ -173,16 +216,17 @@ class ProgressDisplay(Callback):
         if known is None:
             return
         took = duration(self._clock() - known.started)
+        progress = known.result.get("curriculum")
+        if how == "stopped" and progress:
+            how = f"stopped after epoch {progress['epoch']}/{progress['total_epochs']},"
         scores = f": {self._scores(known)}" if known.scores else ""
-        self._tell(f"[{known.label}] {how} after {took}{scores}")
+        self._tell_of(known, f"{how} after {took}{scores}")
 
-    def _label(self, trial: Any) -> str:
-        return self._trials[trial.trial_id].label
-
-    def _tell(self, line: str) -> None:
-        """Writes a line that stays."""
+    def _tell_of(self, known: Trial, line: str) -> None:
+        """Writes a line on a trial that stays."""
         self._erase()
-        print(line, file=self.stream, flush=True)
+        known.line_at = self._clock()
+        print(f"[{known.label}] {line}", file=self.stream, flush=True)
 
     def _draw(self, trials: list[Any]) -> None:
         if not self.stream.isatty():
@@ -207,8 +251,9 @@ class ProgressDisplay(Callback):
 
     def _block(self, known: Trial) -> list[str]:
         elapsed = duration(self._clock() - known.started)
+        within = [f"  {self._phase_line(known)}"] if known.phase else []
         if not known.result:
-            return [f"{known.label}", f"  first epoch, {elapsed} so far"]
+            return [known.label, *within, f"  first epoch, {elapsed} so far"]
         progress = known.result["curriculum"]
         share = progress["epoch"] / progress["total_epochs"]
         bar = ("#" * round(BAR * share)).ljust(BAR, ".")
@@ -216,9 +261,15 @@ class ProgressDisplay(Callback):
         return [
             known.label,
             f"  {task}  epoch {progress['epoch']}/{progress['total_epochs']} [{bar}]",
+            *within,
             f"  {self._speed(known)}  {elapsed} so far, {self._left(known)}",
             f"  {self._scores(known)}",
         ]
+
+    def _phase_line(self, known: Trial) -> str:
+        phase = known.phase
+        doing = known.within_epoch(self._clock())
+        return f"epoch {phase.epoch}/{phase.total_epochs} {phase.task}: {doing}"
 
     def _plain_line(self, known: Trial) -> str:
         progress = known.result["curriculum"]

@@ -10,6 +10,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from rllib_arrow.algorithms.within_epoch import COLLECTING, LEARNING, Phase
 from rllib_arrow.experiments.progress import ProgressDisplay, duration, reason
 
 TRIAL = SimpleNamespace(
@@ -61,8 +62,17 @@ class Session:
     def __init__(self, stream: io.StringIO):
         self.now = 0.0
         self.stream = stream
-        self.display = ProgressDisplay(stream, clock=lambda: self.now)
+        self.phases: dict[str, Phase] = {}
+        self.display = ProgressDisplay(
+            stream, clock=lambda: self.now, phases=lambda: self.phases
+        )
         self.display.on_trial_start(0, [TRIAL], TRIAL)
+
+    def tell(self, now: float, epoch: int, doing: str, *updates: float) -> None:
+        """Has the trial say what it is doing, at a time."""
+        self.now = now
+        self.phases = {TRIAL.trial_id: Phase("boxing", epoch, 4, doing, *updates)}
+        self.display.on_step_end(epoch, [TRIAL])
 
     def epoch(self, number: int, trials=(TRIAL,), **changes) -> None:
         self.now = 60.0 * number
@@ -190,6 +200,71 @@ def test_the_last_line_of_a_trial_tells_how_it_ended():
         "[seed=42, tasks=boxing] finished after 1 min: "
         "scores after epoch 1: boxing 12.5  enduro 1,234"
     )
+
+
+def test_a_file_gets_a_line_a_minute_on_the_epoch_under_way():
+    session = Session(io.StringIO())
+    session.tell(30.0, 1, COLLECTING)
+    session.tell(61.0, 1, COLLECTING)
+    session.tell(90.0, 1, LEARNING, 100, 1800, 25.0)
+    session.tell(122.0, 1, LEARNING, 120, 1800, 30.0)
+    session.tell(123.0, 1, LEARNING, 121, 1800, 31.0)
+    lines = session.stream.getvalue().splitlines()
+    told = "[seed=42, tasks=boxing] epoch 1/4 boxing: "
+    # 1,680 updates at a quarter of a second each: seven minutes.
+    assert lines[1:] == [
+        f"{told}collecting",
+        f"{told}update 120 of 1,800, 7 min left in this epoch",
+    ]
+
+
+def test_a_terminal_shows_the_first_epoch_under_way(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "100")
+    session = Session(Terminal())
+    session.tell(60.0, 1, LEARNING, 120, 1800, 30.0)
+    session.now += 60
+    session.display.on_step_end(1, [TRIAL])
+    assert screen(session.stream.getvalue()) == [
+        "[seed=42, tasks=boxing] started",
+        "seed=42, tasks=boxing",
+        "  epoch 1/4 boxing: update 120 of 1,800, 6 min left in this epoch",
+        "  first epoch, 2 min so far",
+    ]
+
+
+def test_a_phase_of_an_epoch_that_is_over_is_not_shown(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "100")
+    session = Session(Terminal())
+    session.tell(50.0, 1, LEARNING, 1799, 1800, 49.0)
+    session.epoch(1)
+    session.now += 1
+    session.display.on_step_end(1, [TRIAL])  # the board has not heard of epoch 2 yet
+    assert "update" not in "".join(screen(session.stream.getvalue())[:3])
+    session.tell(62.0, 2, COLLECTING)
+    assert screen(session.stream.getvalue())[2:4] == [
+        "  boxing  epoch 1/4 [######..................]",
+        "  epoch 2/4 boxing: collecting",
+    ]
+
+
+@pytest.mark.parametrize("stream", [Terminal, io.StringIO])
+def test_an_interrupt_leaves_the_last_scores_on_the_screen(stream):
+    session = Session(stream())
+    session.epoch(1)
+    session.epoch(2)
+    session.display.on_experiment_end([TRIAL])
+    assert screen(session.stream.getvalue())[-1] == (
+        "[seed=42, tasks=boxing] stopped after epoch 2/4, after 2 min: "
+        "scores after epoch 1: boxing 12.5  enduro 1,234"
+    )
+
+
+def test_an_interrupt_before_the_first_epoch_says_so():
+    session = Session(Terminal())
+    session.now = 7.0
+    session.display.on_experiment_end([TRIAL, WAITING])
+    last = screen(session.stream.getvalue())[-1]
+    assert last == "[seed=42, tasks=boxing] stopped after 7 s"
 
 
 ERRORS = {
