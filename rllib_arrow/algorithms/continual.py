@@ -67,7 +67,7 @@ class ContinualAlgorithm(SealedCheckpoints):
         self._weights: ray.ObjectRef | None = None
         self._epoch_results: dict[str, Any] = {}
         self._recoveries: list[str] = []
-        self._teller = PhaseTeller(self.trial_id)
+        self._teller = PhaseTeller(storage_of(self))
         self.curriculum = self.config.curriculum_object()
         self.task: str | None = None  # set by the task scheduler
         super().setup(config)

@@ -7,7 +7,10 @@ on other machines. Where nobody started one, nothing is told and nothing is lost
 from __future__ import annotations
 
 import time
-from typing import NamedTuple
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import PurePosixPath
+from typing import Any, NamedTuple
 
 import ray
 from ray.actor import ActorHandle
@@ -37,8 +40,9 @@ class Phase(NamedTuple):
         return self.seconds / self.done * (self.total - self.done)
 
 
-def start_board() -> ActorHandle:
-    """Starts the board of this job; it lives as long as the handle that comes back."""
+@contextmanager
+def open_board() -> Iterator[ActorHandle]:
+    """Starts the board of this job, and keeps it for as long as the block runs."""
 
     # Defined here, Ray sends it by value, and it keeps plain tuples: so its process
     # need not import this package, which takes seconds.
@@ -52,7 +56,9 @@ def start_board() -> ActorHandle:
         def read(self) -> dict[str, tuple]:
             return self.phases
 
-    return ray.remote(num_cpus=0)(Board).options(name=BOARD).remote()
+    named = ray.remote(num_cpus=0)(Board).options(name=BOARD, get_if_exists=True)
+    board = named.remote()  # Ray ends an actor that nobody holds a handle of
+    yield board
 
 
 def find_board() -> ActorHandle | None:
@@ -64,11 +70,13 @@ def find_board() -> ActorHandle | None:
 
 
 class PhaseTeller:
-    """Tells the board what one trial does."""
+    """Tells the board what one trial does, under the name of its directory."""
 
-    def __init__(self, trial: str) -> None:
-        self._trial = trial
-        self._board = find_board()
+    def __init__(self, storage: Any = None) -> None:
+        """Takes Tune's storage of the trial; outside of Tune, nobody is told."""
+        # RLlib drops the trial's id, which Tune would hand to an algorithm.
+        self._trial = PurePosixPath(storage.trial_fs_path).name if storage else ""
+        self._board = find_board() if storage else None
 
     def tell(self, phase: Phase) -> None:
         """Sends a phase, without waiting for it to arrive."""

@@ -13,6 +13,7 @@ import sys
 import tempfile
 import traceback
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -108,6 +109,13 @@ def _add_train(parser: argparse.ArgumentParser, common: Any) -> None:
     add("--storage", default="results", metavar="DIR", help="default: ./results")
     add("--name", type=_name, help="of the run's directory; default: the experiment's")
     add("--resume", action="store_true", help="continue the run of this name")
+    add(
+        "--callback",
+        action="append",
+        default=[],
+        metavar="MODULE:CLASS",
+        help="a Tune callback, with settings: 'module:Class {key: value}'",
+    )
     file.set_defaults(command=train)
 
 
@@ -117,6 +125,7 @@ def _add_evaluate(parser: argparse.ArgumentParser) -> None:
     add("--episodes", type=_positive, metavar="N", help="per task")
     add("--tasks", type=_names, metavar="a,b", help="default: the run's own")
     add("--csv", type=Path, metavar="OUT", help="write the rows there as well")
+    add("--video", type=Path, metavar="DIR", help="write a GIF per task there")
     parser.set_defaults(command=evaluate)
 
 
@@ -160,9 +169,14 @@ def train(args: argparse.Namespace) -> int:
     """Trains all trials of an experiment."""
     file = tuned_examples.find(args.file)
     experiment = read_experiment(file, args.set, args.stop, args.num_samples)
+    experiment = replace(experiment, callbacks=tuple(args.callback))
 
+    from rllib_arrow.algorithms.within_epoch import open_board
     from rllib_arrow.experiments import launch
+    from rllib_arrow.experiments.callbacks import check_blame, load_callback
     from rllib_arrow.experiments.progress import ProgressDisplay
+
+    named = {text: load_callback(text) for text in args.callback}
 
     location = launch.location_of(args.storage, args.name or experiment.name)
     launch.check_location(location, args.resume)
@@ -177,13 +191,16 @@ def train(args: argparse.Namespace) -> int:
     if args.resume:
         tuner = launch.restore_tuner(experiment, location)
     else:
-        tuner = launch.make_tuner(experiment, config, location, [ProgressDisplay()])
+        callbacks = [ProgressDisplay(), *named.values()]
+        tuner = launch.make_tuner(experiment, config, location, callbacks)
     print(f"Run: {location}", flush=True)
     try:
-        results = tuner.fit()
-    except Exception:
+        with open_board():  # the display finds it by name
+            results = tuner.fit()
+    except Exception as error:
         # Tune, too, writes there, and stumbles over what it could not write.
         launch.check_space(location)
+        check_blame(error, named)
         raise
     return _print_end(results, location)
 
@@ -211,6 +228,8 @@ def evaluate(args: argparse.Namespace) -> int:
     _check_checkpoint(args.checkpoint)
     if args.csv:
         _check_writable(args.csv)
+    if args.video and args.video.exists() and not args.video.is_dir():
+        raise UserError(f"--video {args.video}: must be a directory")
 
     from rllib_arrow.checkpoints.restore_to_act import evaluate_checkpoint
     from rllib_arrow.experiments import launch
@@ -230,6 +249,11 @@ def evaluate(args: argparse.Namespace) -> int:
     if args.csv:
         write_aside(args.csv, to_csv(rows))
         print(f"Rows: {args.csv}")
+    if args.video:
+        from rllib_arrow.experiments.films import film_checkpoint
+
+        for film in film_checkpoint(path, args.video, args.tasks):
+            print(f"Film: {film}")
     return 0
 
 

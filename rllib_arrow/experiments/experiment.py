@@ -56,6 +56,7 @@ class Experiment:
     num_samples: int
     max_failures: int
     config: dict[str, Any]
+    callbacks: tuple[str, ...] = ()  # named on the command line
 
 
 def read_experiment(

@@ -227,6 +227,8 @@ def _record_of(experiment: Experiment) -> dict[str, Any]:
     flat = {f"config.{key}": value for key, value in record.pop("config").items()}
     for key in ("file", "description"):
         del record[key]
+    if not record["callbacks"]:  # unknown to runs of earlier versions
+        del record["callbacks"]
     # Through JSON, so that both sides of a comparison have the same types.
     return json.loads(json.dumps({**record, **flat}))
 

@@ -25,6 +25,7 @@ class Trial:
     """What is known of one running trial."""
 
     label: str
+    directory: str  # its name
     started: float
     updated: float = 0.0  # when the last results came
     first_epoch: int = 0  # finished before this session, if the run was resumed
@@ -149,7 +150,7 @@ class ProgressDisplay(Callback):
             f"{key.split('/')[-1]}={_plain(value)}"
             for key, value in trial.evaluated_params.items()
         )
-        known = Trial(label or trial.trial_id, self._clock())
+        known = Trial(label or trial.trial_id, Path(trial.path).name, self._clock())
         self._trials[trial.trial_id] = known
         self._tell_of(known, "started")
 
@@ -179,9 +180,10 @@ class ProgressDisplay(Callback):
         if now - self._drawn_at < REDRAW_S:
             return
         self._drawn_at = now
-        for trial_id, phase in self._phases().items():
-            if trial_id in self._trials:
-                self._trials[trial_id].take(phase, now)
+        phases = self._phases()
+        for known in self._trials.values():
+            if known.directory in phases:
+                known.take(phases[known.directory], now)
         self._draw(trials)
         if not self.stream.isatty():
             for known in self._trials.values():

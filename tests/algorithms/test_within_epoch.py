@@ -1,5 +1,7 @@
 """How far an epoch is, told while it is under way."""
 
+from types import SimpleNamespace
+
 import ray
 
 from rllib_arrow.algorithms import within_epoch
@@ -8,10 +10,11 @@ from rllib_arrow.algorithms.within_epoch import (
     BoardReader,
     Phase,
     PhaseTeller,
-    start_board,
+    open_board,
 )
 
 PHASE = Phase("breakout", 3, 8, LEARNING)
+STORAGE = SimpleNamespace(trial_fs_path="bucket/runs/mine/00000_seed=42")
 
 
 class Clock:
@@ -27,6 +30,7 @@ class Told(PhaseTeller):
     """A teller that keeps what it would send."""
 
     def __init__(self):
+        super().__init__()
         self.phases = []
         self._board = "somebody"
 
@@ -56,18 +60,24 @@ def test_updates_are_told_once_a_second(monkeypatch):
 
 
 def test_a_board_passes_phases_on_to_whoever_reads_it(ray_two_cpus):
-    board = start_board()
-    teller, reader = PhaseTeller("trial_a"), BoardReader()
-    teller.tell(PHASE)
-    ray.get(board.read.remote())
-    while not reader():
-        pass
-    assert reader() == {"trial_a": PHASE}
-    ray.kill(board)
+    with open_board() as board:
+        teller, reader = PhaseTeller(STORAGE), BoardReader()
+        teller.tell(PHASE)
+        while not ray.get(board.read.remote()):
+            pass
+        while not reader():
+            pass
+        assert reader() == {"00000_seed=42": PHASE}
+        ray.kill(board)
 
 
 def test_without_a_board_nothing_is_told(ray_two_cpus):
-    teller = PhaseTeller("trial_a")
+    teller = PhaseTeller(STORAGE)
     teller.tell(PHASE)
     assert teller.updates(PHASE) is None
     assert BoardReader()() == {}
+
+
+def test_an_algorithm_outside_of_tune_tells_nobody(ray_two_cpus):
+    with open_board():
+        assert PhaseTeller(None).updates(PHASE) is None

@@ -15,6 +15,7 @@ from rllib_arrow.experiments.progress import ProgressDisplay, duration, reason
 
 TRIAL = SimpleNamespace(
     trial_id="a_00000",
+    path="/runs/mine/00000_seed=42",
     status="RUNNING",
     evaluated_params={"seed": 42, "curriculum/tasks": ["boxing"]},
 )
@@ -71,7 +72,7 @@ class Session:
     def tell(self, now: float, epoch: int, doing: str, *updates: float) -> None:
         """Has the trial say what it is doing, at a time."""
         self.now = now
-        self.phases = {TRIAL.trial_id: Phase("boxing", epoch, 4, doing, *updates)}
+        self.phases = {"00000_seed=42": Phase("boxing", epoch, 4, doing, *updates)}
         self.display.on_step_end(epoch, [TRIAL])
 
     def epoch(self, number: int, trials=(TRIAL,), **changes) -> None:
