@@ -299,10 +299,7 @@ class AugmentedReplay(ReplayBufferInterface):
             return
         leaving = Counter(self._buffers[name].leaving(s) for name, s in slots.items())
         del leaving[None]
-        needed = self._store.bytes + len(record.data)
-        for serial, releases in leaving.items():
-            if self._store.is_last_holder(serial, releases):
-                needed -= len(self._store[serial].data)
+        needed = self._store.bytes_after(record, leaving)
         if needed > self.max_bytes:
             raise UserError(
                 f"Adding this chunk would take the replay to {needed} bytes, beyond "

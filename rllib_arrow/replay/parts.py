@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from rllib_arrow.errors import UserError
 from rllib_arrow.replay.buffer import Buffer
 from rllib_arrow.replay.local_forgetting import LocalForgetting
 from rllib_arrow.replay.retention import Fifo, Reservoir, ltdm_capacity
@@ -69,29 +70,26 @@ def make_shares(settings: dict[str, Any]) -> dict[str, Share]:
 
 
 def check_settings(settings: dict[str, Any]) -> None:
-    """Raises a ValueError that names the first setting no replay can have."""
+    """Raises a UserError that names the first setting no replay can have."""
     for key in ("capacity_chunks", "chunk_length", "num_threads"):
-        if settings[key] < 1:
-            raise ValueError(f"{key} ({settings[key]}) must be at least 1.")
+        _require(settings, key, settings[key] >= 1, "at least 1")
     for key in ("ltdm_fraction", "ltdm_probability"):
-        if not 0 <= settings[key] <= 1:
-            raise ValueError(f"{key} ({settings[key]}) must be in [0, 1].")
-    if settings["max_bytes"] is not None and settings["max_bytes"] < 1:
-        raise ValueError(f"max_bytes ({settings['max_bytes']}) must be positive.")
+        _require(settings, key, 0 <= settings[key] <= 1, "in [0, 1]")
+    limit = settings["max_bytes"]
+    _require(settings, "max_bytes", limit is None or limit >= 1, "positive")
     for key, parts in RULES.items():
-        if settings[key] not in parts:
-            known = ", ".join(parts)
-            raise ValueError(f"{key} ({settings[key]!r}) must be one of {known}.")
-    low, high = settings["ltdm_bounds"]
-    if not 0 < low <= high < 1:
-        raise ValueError(
-            f"ltdm_bounds ({settings['ltdm_bounds']}) must be two numbers in (0, 1), "
-            "the lower one first."
-        )
-    if settings["ltdm_fraction"] in (0, 1):
-        for key in ("ltdm_probability_rule", "ltdm_fraction_rule"):
-            if settings[key] != "constant":
-                raise ValueError(
-                    f"{key} ({settings[key]!r}) must be constant where ltdm_fraction "
-                    f"({settings['ltdm_fraction']}) leaves only one buffer."
-                )
+        _require(settings, key, settings[key] in parts, f"one of {', '.join(parts)}")
+    bounds = list(settings["ltdm_bounds"])
+    are_bounds = len(bounds) == 2 and 0 < bounds[0] <= bounds[1] < 1
+    allowed = "two numbers in (0, 1), the lower one first"
+    _require(settings, "ltdm_bounds", are_bounds, allowed)
+    fraction = settings["ltdm_fraction"]
+    for key in ("ltdm_probability_rule", "ltdm_fraction_rule"):
+        has_two = 0 < fraction < 1 or settings[key] == "constant"
+        allowed = f"constant where ltdm_fraction ({fraction}) leaves only one buffer"
+        _require(settings, key, has_two, allowed)
+
+
+def _require(settings: dict[str, Any], key: str, holds: bool, allowed: str) -> None:
+    if not holds:
+        raise UserError(f"{key} ({settings[key]!r}) must be {allowed}.")

@@ -10,6 +10,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from rllib_arrow.errors import UserError
 from rllib_arrow.replay.chunk import Chunk
 
 
@@ -22,7 +23,7 @@ def ltdm_capacity(capacity_chunks: int, ltdm_fraction: float) -> int:
     if ltdm_fraction in (0, 1):
         return int(ltdm_fraction) * capacity_chunks
     if capacity_chunks == 1:
-        raise ValueError(
+        raise UserError(
             f"capacity_chunks (1) cannot be split by ltdm_fraction ({ltdm_fraction}); "
             "use at least 2 chunks, or a fraction of 0 or 1."
         )

@@ -14,7 +14,7 @@ A stored chunk is one immutable byte string, the same in memory and on disk:
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
 from hashlib import blake2b
@@ -197,6 +197,8 @@ class ChunkStore:
             self.bytes -= len(self._records.pop(serial).data)
             del self._holders[serial]
 
-    def is_last_holder(self, serial: int, releases: int) -> bool:
-        """Returns whether the chunk would be dropped after so many releases."""
-        return self._holders[serial] == releases
+    def bytes_after(self, record: Record, releases: Mapping[int, int]) -> int:
+        """Returns the bytes stored once a chunk has come and others were released."""
+        dropped = (s for s, times in releases.items() if self._holders[s] == times)
+        freed = sum(len(self._records[serial].data) for serial in dropped)
+        return self.bytes + len(record.data) - freed

@@ -96,7 +96,7 @@ def adaptive_epochs(epochs):
         for chunk in splicer.push_streams(epoch_rows(epoch)):
             replay.add(chunk, "task")
         replay.reseed(epoch)
-        draws = [replay.draw(8, 4) for _ in range(6)]
+        draws = [replay.draw(8, 4) for _ in range(14)]
         replay.note_losses([draw.origin for draw in draws[:4]], epoch_losses(epoch))
     return replay.get_state()["meta"]
 
@@ -110,21 +110,21 @@ def test_a_replay_killed_before_it_learned_the_losses_ends_up_the_same(
 ):
     """Its priorities and shares depend on what was drawn before it died."""
     actor = start_journaled_replay(ADAPTIVE, tmp_path / "journal")
-    for epoch in range(4):
+    for epoch in range(3):
         store(actor, epoch)
-        list(BatchStream(actor, 6, 8, 4, epoch=epoch))
+        list(BatchStream(actor, 14, 8, 4, epoch=epoch))
         if epoch == 2:
             os.kill(ray.get(actor.pid.remote()), signal.SIGKILL)
         for _ in range(2):  # the second time as if the first answer had been lost
-            call = actor.learned.remote(epoch, epoch_losses(epoch), 6, 8, 4)
+            call = actor.learned.remote(epoch, epoch_losses(epoch), 14, 8, 4)
             ray.get(call)
     with pytest.raises(ValueError, match=r"epoch \(7\) is not the one begun last"):
-        ray.get(actor.learned.remote(7, epoch_losses(7), 6, 8, 4))
+        ray.get(actor.learned.remote(7, epoch_losses(7), 14, 8, 4))
     ray.kill(actor)
     # The journal has the losses too: a death right after them would lose nothing.
     meta = snapshot.load(tmp_path / "journal")["meta"]
     assert meta["sampling"]["fifo"]["losses"]
-    expected = json.loads(json.dumps(adaptive_epochs(4)))
+    expected = json.loads(json.dumps(adaptive_epochs(3)))
     assert {key: meta[key] for key in expected} == expected
 
 

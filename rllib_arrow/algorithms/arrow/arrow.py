@@ -9,7 +9,7 @@ from ray.rllib.utils.annotations import override
 
 from rllib_arrow.algorithms.continual_config import ContinualConfig
 from rllib_arrow.algorithms.dv3.dv3 import DV3, DV3Config
-from rllib_arrow.settings import setting
+from rllib_arrow.settings import SettingError, setting
 
 
 class ARROWConfig(DV3Config):
@@ -27,6 +27,18 @@ class ARROWConfig(DV3Config):
         'as often as its share of the memory, "fraction".',
         "[0, 1]",
     )
+    ltdm_probability_rule: Literal["constant", "after_change", "balanced"] = setting(
+        "constant",
+        "How `ltdm_probability` moves from epoch to epoch: not at all; low after the "
+        "data changed and higher with time; or so that the world model's losses in "
+        "both buffers stand alike to their running means.",
+    )
+    ltdm_fraction_rule: Literal["constant", "after_change", "balanced"] = setting(
+        "constant", "How `ltdm_fraction` moves, likewise, at the same memory in all."
+    )
+    ltdm_bounds: list[float] = setting(
+        [0.25, 0.75], "Between which `ltdm_probability` and `ltdm_fraction` may move."
+    )
 
     def __init__(self, algo_class: type | None = None):
         super().__init__(algo_class=algo_class or ARROW)
@@ -39,6 +51,9 @@ class ARROWConfig(DV3Config):
             "ltdm_probability": (
                 self.ltdm_fraction if by_share else self.ltdm_probability
             ),
+            "ltdm_probability_rule": self.ltdm_probability_rule,
+            "ltdm_fraction_rule": self.ltdm_fraction_rule,
+            "ltdm_bounds": list(self.ltdm_bounds),
         }
 
     @property
@@ -47,6 +62,14 @@ class ARROWConfig(DV3Config):
         """`ARROW` for the paper's half and half, `AR25`, `AR75`, ... otherwise."""
         percent = round(100 * self.ltdm_fraction)
         return "ARROW" if percent == 50 else f"AR{percent}"
+
+    @override(DV3Config)
+    def validate(self) -> None:
+        super().validate()
+        moves = self.ltdm_fraction_rule != "constant"
+        if moves and self.ltdm_probability == "fraction":
+            problem = "must be a number where ltdm_fraction moves"
+            raise SettingError("ltdm_probability", self.ltdm_probability, problem)
 
 
 class ARROW(DV3):

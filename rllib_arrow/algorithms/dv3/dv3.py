@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
+import numpy as np
 import ray
 from ray.rllib.algorithms.algorithm import Algorithm
 from ray.rllib.algorithms.algorithm_config import AlgorithmConfig
@@ -17,6 +18,8 @@ from rllib_arrow.algorithms.continual import ContinualAlgorithm
 from rllib_arrow.algorithms.continual_config import ContinualConfig, Minibatches
 from rllib_arrow.algorithms.dv3.pictures import make_strips, save_strips
 from rllib_arrow.models.size import ModelSize
+from rllib_arrow.replay.augmented import AugmentedReplay
+from rllib_arrow.replay.parts import uses_losses
 from rllib_arrow.settings import SettingError, rllib_setting, setting
 
 PICTURED_SEQUENCES = 4
@@ -84,6 +87,16 @@ class DV3Config(ContinualConfig):
     mixed_precision: bool = setting(
         False, "Compute in bfloat16; weights stay in float32."
     )
+    fifo_retention: Literal["fifo", "local_forgetting"] = setting(
+        "fifo",
+        "Which chunk the FIFO buffer drops: the oldest, or the oldest of those that "
+        "look most like the new one.",
+    )
+    fifo_sampling: Literal["uniform", "curious"] = setting(
+        "uniform",
+        "Which chunks of the FIFO buffer a minibatch takes: any, or rather those that "
+        "were seldom drawn and that the world model predicts badly.",
+    )
     gamma: float = rllib_setting(0.997, "Discount of rewards to come.", "[0, 1]")
 
     def __init__(self, algo_class: type | None = None):
@@ -94,6 +107,18 @@ class DV3Config(ContinualConfig):
         updates = (self.world_model_updates, self.actor_critic_updates)
         count = max(updates) if self.interleaved else sum(updates)
         return Minibatches(count, self.batch_size_B, self.batch_length_T)
+
+    @override(ContinualConfig)
+    def replay_settings(self) -> dict[str, Any]:
+        return super().replay_settings() | {
+            "fifo_retention": self.fifo_retention,
+            "fifo_sampling": self.fifo_sampling,
+        }
+
+    @property
+    def replay_uses_losses(self) -> bool:
+        """Whether the replay wants to know how well sequences were predicted."""
+        return uses_losses(self.replay_settings())
 
     @property
     @override(ContinualConfig)
@@ -121,6 +146,7 @@ class DV3Config(ContinualConfig):
     def validate(self) -> None:
         super().validate()
         ModelSize.from_config(self.model_size)
+        AugmentedReplay(**self.replay_settings())  # refuses what cannot be combined
         if self.batch_length_T > self.replay_chunk_length:
             problem = (
                 f"must not exceed replay_chunk_length ({self.replay_chunk_length})"
@@ -139,9 +165,19 @@ class DV3(ContinualAlgorithm):
     @override(ContinualAlgorithm)
     def _learn(self, epoch: int) -> None:
         super()._learn(epoch)
+        if self.config.replay_uses_losses:
+            self._tell_losses(epoch)
         interval = self.config.pictures_interval
         if interval and (epoch + 1) % interval == 0:
             self.draw_pictures(epoch + 1)
+
+    def _tell_losses(self, epoch: int) -> None:
+        """Lets the replay know how well each sequence of the epoch was predicted."""
+        calls = self.learner_group.foreach_learner(_take_sequence_losses)
+        shards = dict(call.get() for call in calls)
+        losses = np.concatenate([shards[shard] for shard in sorted(shards)], axis=1)
+        minibatches = self.config.minibatches()
+        ray.get(self.replay.learned.remote(epoch, losses, *minibatches))
 
     def draw_pictures(self, epoch: int) -> None:
         """Writes reconstructions and dreams as PNG files and for TensorBoard."""
@@ -156,6 +192,11 @@ class DV3(ContinualAlgorithm):
         with SummaryWriter(directory.as_posix()) as writer:
             for name, pixels in strips.items():
                 writer.add_image(f"pictures/{name}", pixels, epoch, dataformats="HWC")
+
+
+def _take_sequence_losses(learner: Any) -> tuple[int, np.ndarray]:
+    """Runs on the learners; returns the shard's number and its losses."""
+    return learner._learner_index, learner.take_sequence_losses()
 
 
 def _draw_strips(learner: Any, *, batch: ray.ObjectRef, seed: int) -> dict[str, Any]:

@@ -133,6 +133,7 @@ class DV3Learner(TorchLearner):
         self._generator = torch.Generator(self._device).manual_seed(seed)
         total, self._replay_wait = batches_per_epoch(self.config), 0.0
         world_model, actor_critic = Means(epoch), Means(epoch)
+        self._sequence_losses: list[Tensor] = []
         for done in range(total):
             batch = self._next_batch(batches, done, total)
             if self.config.interleaved or done < self.config.world_model_updates:
@@ -152,6 +153,11 @@ class DV3Learner(TorchLearner):
             "learn_s": seconds,
             "replay_wait_s": self._replay_wait,
         }
+
+    def take_sequence_losses(self) -> np.ndarray:
+        """Returns the last epoch's world-model losses by sequence: [updates, B]."""
+        collected, self._sequence_losses = self._sequence_losses, []
+        return torch.stack(collected).cpu().numpy() if collected else np.empty((0, 0))
 
     def _next_batch(
         self, batches: Iterator[dict[str, np.ndarray]], done: int, total: int
@@ -199,6 +205,21 @@ class DV3Learner(TorchLearner):
             + config.kl_dynamics_scale * dynamics
             + config.kl_representation_scale * representation
         )
+        if config.replay_uses_losses:
+            self._sequence_losses.append(
+                losses.sequence_losses(
+                    reconstructed.float(),
+                    images,
+                    reward_logits,
+                    batch["rewards"].flatten(),
+                    continue_logits,
+                    is_terminated,
+                    posterior.probs,
+                    prior,
+                    config.free_bits,
+                    config.kl_dynamics_scale + config.kl_representation_scale,
+                )
+            )
         norm = self._descend("world_model", total)
         metrics = {
             "world_model_loss": total,

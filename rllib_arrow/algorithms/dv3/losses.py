@@ -54,6 +54,37 @@ def continue_loss(logits: Tensor, is_terminated: Tensor) -> Tensor:
     return F.binary_cross_entropy_with_logits(logits.float(), targets)
 
 
+@torch.no_grad()
+def sequence_losses(
+    reconstructed: Tensor,
+    images: Tensor,
+    reward_logits: Tensor,
+    rewards: Tensor,
+    continue_logits: Tensor,
+    is_terminated: Tensor,
+    posterior: Tensor,
+    prior: Tensor,
+    free_bits: float,
+    kl_scale: float,
+) -> Tensor:
+    """Returns the world model's loss of each sequence: [B], the means of their rows.
+
+    Args:
+        reconstructed, images, reward_logits, rewards, continue_logits, is_terminated:
+            [T * B, ...].
+        posterior, prior: [T, B, groups, classes].
+        free_bits: See `kl_losses`.
+        kl_scale: Of dynamics and representation loss together; they have one value.
+    """
+    goes_on = F.binary_cross_entropy_with_logits(
+        continue_logits.float(), (~is_terminated).float(), reduction="none"
+    )
+    image = (reconstructed - images).square().flatten(1).sum(1)
+    kl_T_B = kl_divergence(posterior, prior).sum(-1).clamp(min=free_bits)
+    heads = image + two_hot_loss(reward_logits, rewards) + goes_on
+    return (heads.view(kl_T_B.shape) + kl_scale * kl_T_B).mean(0)
+
+
 def lambda_returns(
     rewards: Tensor, discounts: Tensor, values: Tensor, gae_lambda: float
 ) -> Tensor:
