@@ -10,6 +10,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, MaxNLocator, PercentFormatter
 
 from rllib_arrow.metrics.statistics import Summary, median_series
+from rllib_arrow.reports.paper import BASELINES
 from rllib_arrow.reports.style import (
     FAINT,
     INK,
@@ -36,7 +37,7 @@ def metrics_figure(
 ) -> Figure:
     """Every metric by method: median, quartiles and seeds; diamonds are the paper's."""
     metrics = [m for block in metric_blocks(comparison.cycles) for m in block]
-    metrics = [m for m in (*metrics, *MORE_METRICS) if _any_value(comparison, m)]
+    metrics = [m for m in (*metrics, *MORE_METRICS) if _all_seeds(comparison, m)]
     metrics.append("SE_frames")
     columns = min(5, len(metrics))
     lines = -(-len(metrics) // columns)
@@ -48,8 +49,9 @@ def metrics_figure(
     return figure
 
 
-def _any_value(comparison: Comparison, metric: str) -> bool:
-    return any(r.summary(metric).seeds for r in comparison.methods.values())
+def _all_seeds(comparison: Comparison, metric: str) -> list[float]:
+    values = (r.of_seeds(metric).values() for r in comparison.methods.values())
+    return [value for seeds in values for value in seeds if np.isfinite(value)]
 
 
 def _method_panels(
@@ -71,10 +73,11 @@ def _method_panels(
     )
     for line in axes:
         for ax in line:
-            ax.set_yticks(range(len(labels)), labels if ax is line[0] else [])
+            ax.set_yticks(range(len(labels)) if ax is line[0] else [])
             ax.set_ylim(len(labels) - 0.4, -0.6)
             ax.tick_params(axis="y", length=0)
             ax.grid(axis="y", visible=False)
+        line[0].set_yticklabels(labels)
     return figure, axes
 
 
@@ -104,7 +107,7 @@ def _metric_panel(
             ax.plot(paper[method][metric].median, y, "D", **bar)
     if metric == "SE_frames":
         ax.xaxis.set_major_formatter(FuncFormatter(short_number))
-        ax.set_xlim(left=0)
+        ax.set_xlim(0, 1.12 * max([1, *_all_seeds(comparison, metric)]))
     else:
         ax.axvline(0, color=INK, linewidth=0.8)
     ax.set_title(metric_heading(metric), loc="left", fontsize=9.5)
@@ -212,7 +215,8 @@ def _paired_metric(comparison: Comparison) -> str:
 
 def headline_figure(comparison: Comparison) -> Figure:
     """The first task through the curriculum, and what is left of earlier tasks."""
-    names = list(comparison.methods)
+    everyone = list(comparison.methods)
+    names = _headline_methods(everyone)
     labels = [method_label(name, comparison.sweep) for name in names]
     rows = sum(max(1, 0.75 * (label.count("\n") + 1)) for label in labels)
     longest = max(map(_longest, labels))
@@ -228,16 +232,16 @@ def headline_figure(comparison: Comparison) -> Figure:
     task = comparison.first_curve.tasks[0]
     name = task_label(comparison.suite, task)
     handles = []
-    for method, result in comparison.methods.items():
-        scores = [c.scores[:, c.columns[task]] for c in result.curves]
-        series = median_series(result.curves, scores)
-        handles.append(band(left, series, method_style(method, names)))
+    for method in names:
+        curves = comparison.methods[method].curves
+        series = median_series(curves, [c.scores[:, c.columns[task]] for c in curves])
+        handles.append(band(left, series, method_style(method, everyone)))
     _shade_training(left, comparison, task)
     left.set_title(f"Score on {name}, the first task", loc="left")
     left.set_ylabel("0 = random, 1 = trained alone")
     frames_axis(left)
     for y, method in enumerate(names):
-        _kept_bar(right, y, comparison, method, method_style(method, names)[0])
+        _kept_bar(right, y, comparison, method, method_style(method, everyone)[0])
     right.set_yticks(range(len(names)), labels)
     right.set_ylim(len(names) - 0.4, -0.6)
     right.tick_params(axis="y", length=0)
@@ -249,6 +253,12 @@ def headline_figure(comparison: Comparison) -> Figure:
     right.set_title("How much of earlier tasks is left at the end", loc="left")
     legend_below(figure, handles, labels)
     return figure
+
+
+def _headline_methods(names: Sequence[str]) -> list[str]:
+    """The paper's methods, or the first few: what can be taken in at a glance."""
+    known = [name for name in names if name in BASELINES]
+    return known if len(known) > 1 else list(names[:6])
 
 
 def _shade_training(ax: Axes, comparison: Comparison, task: str) -> None:

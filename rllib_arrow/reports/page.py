@@ -99,8 +99,8 @@ def _card(comparison: Comparison) -> dict[str, Any]:
     metrics = ("F" if comparison.cycles == 1 else "Max_F", "retention", "WC_ACC")
     lines = []
     for method, result in comparison.methods.items():
-        medians = [format_summary(result.summary(m)).split(" ")[0] for m in metrics]
-        lines.append((method, " / ".join(medians)))
+        summaries = [format_summary(result.summary(m), 2) for m in metrics]
+        lines.append((method, " / ".join(s.split(" ")[0] for s in summaries)))
     state = "" if comparison.finished else " (unfinished)"
     return {
         "title": comparison_title(comparison) + state,

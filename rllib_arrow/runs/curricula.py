@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rllib_arrow.curriculum.exposure import Exposure, plan_exposures
+from rllib_arrow.envs.references import Reference
+from rllib_arrow.envs.suites import SUITES, reference_of, reference_scores
 from rllib_arrow.errors import UserError
 from rllib_arrow.runs.scores import check_regular
 
@@ -26,6 +29,7 @@ class Plan(NamedTuple):
     epochs_per_task: tuple[int, ...]
     cycles: int
     exposures: tuple[Exposure, ...]
+    references: dict[str, Reference]  # that are not shipped with the suite
 
 
 def to_json(
@@ -36,7 +40,8 @@ def to_json(
     """Returns the text of `curriculum.json`.
 
     Tasks and epochs stand in the order of training; the epochs are a single number
-    where all tasks have the same. `exposures` are given where a rule switched tasks.
+    where all tasks have the same. `exposures` are given where a rule switched tasks;
+    `references` are there for tasks whose reference scores the suite does not ship.
     """
     epochs = list(curriculum.epochs_of_tasks)
     content: dict[str, Any] = {
@@ -48,9 +53,22 @@ def to_json(
         "cycles": curriculum.cycles,
         "frames_per_epoch": frames_per_epoch,
     }
+    if references := _own_references(curriculum):
+        content["references"] = references
     if exposures is not None:
         content["exposures"] = [exposure._asdict() for exposure in exposures]
     return json.dumps(content, indent=2) + "\n"
+
+
+def _own_references(curriculum: Curriculum) -> dict[str, dict[str, float]]:
+    suite = curriculum.suite
+    shipped = reference_scores(suite) if suite in SUITES else {}
+    found = {}
+    for name in curriculum.task_names:
+        reference = reference_of(suite, curriculum.spec(name))
+        if reference and reference.arrow is not None and reference != shipped.get(name):
+            found[name] = {"low": reference.random, "high": reference.arrow}
+    return found
 
 
 def read_plan(path: Path) -> Plan | None:
@@ -80,8 +98,10 @@ class _Content:
         allowed = f"at most {MAX_EXPOSURES // len(tasks):,} for {len(tasks)} tasks"
         self._check("cycles", len(tasks) * cycles <= MAX_EXPOSURES, allowed)
         if "exposures" in self._content:
-            return Plan(tasks, epochs, cycles, self._exposures(tasks))
-        return Plan(tasks, epochs, cycles, plan_exposures(tasks, epochs, cycles))
+            exposures = self._exposures(tasks)
+        else:
+            exposures = plan_exposures(tasks, epochs, cycles)
+        return Plan(tasks, epochs, cycles, exposures, self._references(tasks))
 
     def _check(self, key: str, good: bool, allowed: str) -> None:
         if not good:
@@ -135,6 +155,24 @@ class _Content:
             exposures.append(exposure)
             start = exposure.end
         return tuple(exposures)
+
+    def _references(self, tasks: tuple[str, ...]) -> dict[str, Reference]:
+        found = self._content.get("references", {})
+        good = isinstance(found, dict) and all(
+            task in tasks and _is_scale(scores) for task, scores in found.items()
+        )
+        allowed = "{task: {low, high}} with a task of tasks and low below high"
+        self._check("references", good, allowed)
+        return {t: Reference.given(s["low"], s["high"]) for t, s in found.items()}
+
+
+def _is_scale(scores: Any) -> bool:
+    return (
+        isinstance(scores, dict)
+        and set(scores) == {"low", "high"}
+        and all(type(x) in (int, float) and isfinite(x) for x in scores.values())
+        and scores["low"] < scores["high"]
+    )
 
 
 def _is_count(value: Any) -> bool:

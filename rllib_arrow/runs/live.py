@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from rllib_arrow.curriculum.schedule import Curriculum
+from rllib_arrow.envs.suites import reference_of
 from rllib_arrow.metrics.continual import running_metrics
 from rllib_arrow.metrics.curve import RunCurve
 from rllib_arrow.runs.normalise import reference_scale
@@ -24,7 +25,8 @@ def live_metrics(
     tasks = curriculum.task_names
     epochs = np.array(sorted({row["epoch"] for row in rows}))
     scores = np.array([row["return_mean"] for row in rows]).reshape(len(epochs), -1)
-    scales = [reference_scale(curriculum.suite, task) for task in tasks]
+    references = [reference_of(curriculum.suite, curriculum.spec(t)) for t in tasks]
+    scales = [reference_scale(reference) for reference in references]
     normalised = all(scales)
     if normalised:
         pairs = zip(scales, scores.T, strict=True)

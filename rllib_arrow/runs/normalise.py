@@ -7,7 +7,9 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from rllib_arrow.envs.references import Reference
 from rllib_arrow.envs.suites import SUITES, reference_scores
+from rllib_arrow.errors import UserError
 from rllib_arrow.metrics.curve import RunCurve
 from rllib_arrow.metrics.statistics import median_series
 from rllib_arrow.metrics.transfer import SingleTask
@@ -68,15 +70,16 @@ def build_normaliser(
 ) -> Normaliser:
     """Chooses a scale for every task the given runs have.
 
-    In this order: the single-task ARROW runs among the baselines, the scores shipped
-    with the suite, and else the best score among the runs themselves.
+    In this order: the single-task ARROW runs among the baselines, `low` and `high` as
+    given with a task, the scores shipped with the suite, and else the best score among
+    the runs themselves.
     """
     everything = [r for r in (*runs, *baselines) if r.curve.suite == suite]
     normaliser, left_out = Normaliser(suite), {}
     for task in dict.fromkeys(t for run in everything for t in run.curve.tasks):
         scale = (
             _from_baselines(suite, task, baselines)
-            or reference_scale(suite, task)
+            or reference_scale(_reference(suite, task, everything))
             or _from_best(task, everything)
         )
         if scale is not None:
@@ -125,18 +128,31 @@ def _from_baselines(suite: str, task: str, baselines: Sequence[Run]) -> Scale | 
     return _scale(float(np.median(lows)), float(high), source)
 
 
-def reference_scale(suite: str, task: str) -> Scale | None:
-    """The scale of a task's shipped reference scores, which every run shares."""
-    if suite not in SUITES:
+def reference_scale(reference: Reference | None) -> Scale | None:
+    """The scale of a task's reference scores, which every run shares."""
+    if reference is None or reference.arrow is None:
         return None
-    reference = reference_scores(suite).get(task)
-    if reference is None or reference.random is None or reference.arrow is None:
-        return None
-    source = (
-        "0 and 1 are the suite's shipped reference scores of a random policy and of "
-        f"single-task ARROW ({reference.source})"
-    )
+    source = f"0 and 1 are {reference.source}"
+    if reference.random_episodes:
+        source = (
+            "0 and 1 are the suite's shipped reference scores of a random policy and "
+            f"of single-task ARROW ({reference.source})"
+        )
     return _scale(reference.random, reference.arrow, source)
+
+
+def _reference(suite: str, task: str, runs: Iterable[Run]) -> Reference | None:
+    """The reference scores that the runs recorded, else those of the suite."""
+    told = {
+        r.plan.references[task]: r for r in runs if r.plan and task in r.plan.references
+    }
+    if len(told) > 1:
+        one, two, *_ = (
+            f"{r.path} ({x.random:g}, {x.arrow:g})" for x, r in told.items()
+        )
+        raise UserError(f"{one} and {two} differ in low and high of {task!r}.")
+    shipped = reference_scores(suite).get(task) if suite in SUITES else None
+    return next(iter(told), shipped)
 
 
 def _from_best(task: str, runs: Iterable[Run]) -> Scale | None:

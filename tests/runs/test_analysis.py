@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 
 import numpy as np
@@ -90,6 +91,16 @@ def test_without_baselines_the_shipped_reference_scores_are_used_and_told(tmp_pa
     notes = " ".join(results.normalisers["coinrun"].notes)
     assert "the suite's shipped reference scores" in notes
     assert "No single-task runs were given (--baselines)" in notes
+
+
+def test_runs_that_differ_in_low_and_high_are_not_compared(tmp_path):
+    for seed in (1, 2):
+        run = write_run(tmp_path / f"{seed}", SCORES, [1, 1], seed=seed)
+        plan = json.loads((run / "curriculum.json").read_text())
+        plan["references"] = {"A": {"low": 0, "high": seed}}
+        (run / "curriculum.json").write_text(json.dumps(plan))
+    with pytest.raises(UserError, match="differ in low and high of 'A'"):
+        analyse([tmp_path])
 
 
 def test_without_any_reference_the_best_median_of_the_runs_is_one_and_told(tmp_path):

@@ -10,6 +10,7 @@ from rllib_arrow.curriculum.exposure import Exposure
 from rllib_arrow.curriculum.schedule import Curriculum
 from rllib_arrow.runs.curricula import read_plan
 from rllib_arrow.runs.directory import RunDirectory
+from rllib_arrow.runs.load import load_runs
 from rllib_arrow.runs.read import read_runs
 
 ROW = {
@@ -75,6 +76,21 @@ def test_exposures_that_a_rule_made_are_read_instead_of_the_plan(tmp_path):
     RunDirectory(tmp_path).write_curriculum(curriculum(), 512, trained)
     plan = read_plan(tmp_path / "curriculum.json")
     assert plan.exposures == trained
+
+
+def test_scores_given_with_a_task_are_recorded_and_normalise_reports(tmp_path):
+    own = {"id": "Mine-v0", "name": "mine", "low": 1.0, "high": 3.0}
+    written = curriculum(tasks=["breakout", own], epochs_per_task=1)
+    run = RunDirectory(tmp_path)
+    run.write_curriculum(written, 512)
+    plan = read_plan(tmp_path / "curriculum.json")
+    assert list(plan.references) == ["mine"]
+    mine = ROW | {"eval_task": "mine", "return_mean": 2.0}
+    later = {"epoch": 1, "frames": 512, "trained_task": "breakout"}
+    run.write_scores([ROW, mine, ROW | later, mine | later])
+    normaliser = load_runs(tmp_path).results.normalisers["minatar"]
+    assert (normaliser.scales["mine"].low, normaliser.scales["mine"].high) == (1, 3)
+    assert "0 and 1 are low and high as given with the task" in str(normaliser.notes)
 
 
 def test_a_write_that_fails_leaves_the_old_file_and_no_litter(tmp_path, monkeypatch):

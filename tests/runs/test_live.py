@@ -69,3 +69,12 @@ def test_what_came_before_does_not_change_the_score_to_tune_by():
     one = live_metrics(rows([0, 0], [9, 9], [3, 4]), plan)
     two = live_metrics(rows([2, 1], [3, 4], [3, 4]), plan)
     assert one["score_mean"] == two["score_mean"] == 3.5
+
+
+def test_low_and_high_given_with_a_task_are_its_reference():
+    own = OWN | {"low": -50, "high": 50}
+    plan = curriculum("coinrun", ["coinrun", own])
+    known = reference_scores("coinrun")["coinrun"]
+    found = live_metrics(rows([known.random, -50], [known.arrow, 0]), plan)
+    assert found["normalised"] == 1
+    assert found["score_mean"] == pytest.approx((1 + 0.5) / 2)
