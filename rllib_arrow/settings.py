@@ -40,12 +40,7 @@ _WORDS = {
     list: "a list",
 }
 _PYTHON = {dict: Mapping, list: (list, tuple)}
-_COMPARE = {
-    ">": operator.gt,
-    ">=": operator.ge,
-    "<": operator.lt,
-    "<=": operator.le,
-}
+_COMPARE = {">": operator.gt, ">=": operator.ge, "<": operator.lt, "<=": operator.le}
 
 
 class SettingError(UserError):
@@ -178,10 +173,8 @@ class Setting:
             sign, limit = self.bounds.split()
             return _COMPARE[sign](number, float(limit))
         low, high = map(float, self.bounds[1:-1].split(","))
-        return (low < number < high) or (
-            (self.bounds[0] == "[" and number == low)
-            or (self.bounds[-1] == "]" and number == high)
-        )
+        ends = (low,) * (self.bounds[0] == "[") + (high,) * (self.bounds[-1] == "]")
+        return low < number < high or number in ends
 
 
 def setting(default: Any, sentence: str, bounds: str = "", set_by: str = "") -> Any:
@@ -210,7 +203,9 @@ class DeclaredSettings:
         for name, declared in own.items():
             text = cls.__annotations__[name]
             declared.name, declared.owner = name, cls
-            declared.type_text = text if isinstance(text, str) else str(text)
+            declared.type_text = (
+                text if isinstance(text, str) else inspect.formatannotation(text)
+            )
             declared.set_by = declared.set_by or "training"
             module = vars(sys.modules[cls.__module__])
             declared.set_type(eval(text, module) if isinstance(text, str) else text)
@@ -246,7 +241,8 @@ def _method(cls: type[DeclaredSettings], name: str) -> Callable[..., Any]:
         taken = _names_taken(type(self), name)
         for key in given:
             if key not in taken:
-                raise TypeError(f"{name}() has no setting {key!r}: {hint(key, taken)}")
+                hint = _hint(type(self), key, taken)
+                raise TypeError(f"{name}() has no setting {key!r}: {hint}")
         own = {key: given.pop(key) for key in own_names if key in given}
         if passes_on := getattr(super(cls, self), name, None):
             passes_on(**given)
@@ -255,31 +251,22 @@ def _method(cls: type[DeclaredSettings], name: str) -> Callable[..., Any]:
                 setattr(self, key, value)
         return self
 
-    def hint(key: str, taken: set[str]) -> str:
-        other = cls.declared_settings.get(key)
-        return f"{other.set_by}() sets it" if other else nearest(key, taken)
-
     listed = [one for one in cls.declared_settings.values() if one.set_by == name]
     own_names = [one.name for one in listed if one.owner is cls]
+    me, rest = inspect.signature(method).parameters.values()
+    parameters = [
+        me.replace(
+            name=one.name,
+            kind=me.KEYWORD_ONLY,
+            default=one.default,
+            annotation=one.type_text,
+        )
+        for one in listed
+    ]
+    method.__signature__ = inspect.Signature([me, *parameters, rest])
     method.__name__, method.__module__ = name, cls.__module__
     method.__qualname__ = f"{cls.__qualname__}.{name}"
     method.__doc__ = _help(cls, name)
-    method.__signature__ = inspect.Signature(
-        [
-            inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD),
-            *(
-                inspect.Parameter(
-                    one.name,
-                    inspect.Parameter.KEYWORD_ONLY,
-                    default=one.default,
-                    annotation=one.type_text,
-                )
-                for one in listed
-            ),
-            inspect.Parameter("rllib", inspect.Parameter.VAR_KEYWORD),
-        ],
-        return_annotation=cls.__name__,
-    )
     return method
 
 
@@ -289,24 +276,30 @@ def _names_taken(cls: type, method: str) -> set[str]:
     return {
         name
         for parameters in signatures
-        for name, parameter in parameters.items()
-        if parameter.kind is inspect.Parameter.KEYWORD_ONLY
+        for name, one in parameters.items()
+        if one.kind is one.KEYWORD_ONLY
     }
+
+
+def _hint(cls: type, key: str, taken: set[str]) -> str:
+    for method, _ in inspect.getmembers(cls, inspect.isfunction):
+        if key in _names_taken(cls, method):
+            return f"{method}() sets it"
+    return nearest(key, taken)
 
 
 def _help(cls: type[DeclaredSettings], method: str) -> str:
     """Returns a docstring; that of `training` lists every setting of the class."""
-    heads = {method: ""}
+    heads = {method: _METHODS[method]}
     if method == "training":
         heads["continual"] = "Set with `continual()`:"
         heads[RLLIB] = "RLlib's own settings, with a default of this package:"
-    lines = [_METHODS[method], ""]
+    lines = []
     for set_by, head in heads.items():
-        ours = [s for s in cls.declared_settings.values() if s.set_by == set_by]
-        lines += [head, ""] if head and ours else []
-        lines += [
-            f"    {one.name} ({one.type_text}, default {one.default!r}): {one.sentence}"
-            for one in ours
-        ]
-        lines += [""] if ours else []
+        lines += [head, ""]
+        for one in cls.declared_settings.values():
+            if one.set_by == set_by:
+                kind = f"{one.type_text}, default {one.default!r}"
+                lines.append(f"    {one.name} ({kind}): {one.sentence}")
+        lines.append("")
     return "\n".join(lines)

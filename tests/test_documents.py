@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -65,6 +66,14 @@ def test_links_lead_somewhere(path):
 def python_blocks(path: Path) -> list[str]:
     blocks = BLOCK.findall(path.read_text())
     return [text for language, text in blocks if language == "python"]
+
+
+def test_the_tree_in_the_architecture_names_every_file_of_the_package():
+    blocks = BLOCK.findall((ROOT / "docs" / "architecture.md").read_text())
+    (tree,) = (text for _, text in blocks if text.startswith("rllib_arrow/"))
+    files = (path.name for path in (ROOT / "rllib_arrow").rglob("*.py"))
+    there = Counter(name for name in files if name != "__init__.py")
+    assert Counter(re.findall(r"\b[a-z]\w*\.py", tree)) == there
 
 
 def test_the_python_example_is_arrow_minatar():

@@ -116,6 +116,8 @@ def test_an_unknown_name_is_answered_with_the_nearest_one_or_its_method():
         mine().training(sharpnes=1)
     with pytest.raises(TypeError, match=r"'replay_prefetch': continual\(\) sets it"):
         mine().training(replay_prefetch=1)
+    with pytest.raises(TypeError, match=r"'num_env_runners': env_runners\(\) sets it"):
+        mine().training(num_env_runners=1)
     with pytest.raises(TypeError, match="did you mean 'curriculum'"):
         mine().continual(curiculum={})
 

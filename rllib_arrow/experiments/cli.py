@@ -231,6 +231,8 @@ def evaluate(args: argparse.Namespace) -> int:
     if args.video and args.video.exists() and not args.video.is_dir():
         raise UserError(f"--video {args.video}: must be a directory")
 
+    import pandas as pd
+
     from rllib_arrow.checkpoints.restore_to_act import evaluate_checkpoint
     from rllib_arrow.experiments import launch
     from rllib_arrow.files import write_aside
@@ -244,8 +246,9 @@ def evaluate(args: argparse.Namespace) -> int:
         f"{first['method']} on {first['suite']} ({first['setting']}, seed "
         f"{first['seed']}), after epoch {first['epoch']}, {first['frames']:,} frames"
     )
-    columns = ("eval_task", "return_mean", "return_std", "episodes")
-    print_table(columns, [[row[column] for column in columns] for row in rows])
+    columns = ["eval_task", "return_mean", "return_std", "episodes"]
+    table = pd.DataFrame(rows)[columns]
+    print(table.to_string(index=False, float_format="{:.4g}".format))
     if args.csv:
         write_aside(args.csv, to_csv(rows))
         print(f"Rows: {args.csv}")
@@ -289,10 +292,12 @@ def report(args: argparse.Namespace) -> int:
 
 def list_examples(args: argparse.Namespace) -> int:
     """Names every tuned example, with a line on what it is."""
-    for group, found in tuned_examples.grouped().items():
+    groups = tuned_examples.grouped()
+    width = max(len(name) for found in groups.values() for name in found)
+    for group, found in groups.items():
         print(group)
         for name, description in found.items():
-            print(f"  {name:<28}{description}")
+            print(f"  {name:<{width}}  {description}")
     print(f"Files: {tuned_examples.directory()}")
     return 0
 
@@ -301,31 +306,6 @@ def show_example(args: argparse.Namespace) -> int:
     """Prints a tuned example as it stands in its file."""
     print(tuned_examples.find(args.name).read_text(encoding="utf-8"), end="")
     return 0
-
-
-def print_table(header: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
-    """Prints columns, numbers to the right."""
-    cells = [[_cell(value) for value in row] for row in rows]
-    widths = [max(map(len, column)) for column in zip(header, *cells, strict=True)]
-    for row in [list(header), *cells]:
-        line = "  ".join(
-            text.rjust(width) if _is_number(text) else text.ljust(width)
-            for text, width in zip(row, widths, strict=True)
-        )
-        print(line.rstrip())
-
-
-def _cell(value: Any) -> str:
-    text = str(value)
-    return f"{float(text):.4g}" if _is_number(text) else text
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
 
 
 if __name__ == "__main__":
