@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import gymnasium as gym
-from ray.rllib.env.env_context import EnvContext
 
 from rllib_arrow.envs.options import check_finite, check_known, check_positive
 from rllib_arrow.envs.references import Reference
@@ -57,6 +56,8 @@ class OwnTask:
 
     def make(self) -> gym.Env:
         """Makes one environment as RLlib would, with the kwargs as its `env_config`."""
+        from ray.rllib.env.env_context import EnvContext  # reports go without Ray
+
         if isinstance(self.id, str):
             creator = registered_env(self.id)
             if creator is None:

@@ -176,6 +176,14 @@ def task_name(suite: str, task: Task) -> str:
     return own.name
 
 
+def is_task(suite: str, task: Any) -> bool:
+    """Whether the suite can have the task."""
+    try:
+        return bool(task_name(suite, task))
+    except UserError:
+        return False
+
+
 def make_task(suite: str, task: Task, num_envs: int, **options: Any) -> VectorTask:
     """Makes `num_envs` copies of a task: one of the suite's, or any other environment.
 
@@ -209,11 +217,20 @@ def reference_scores(suite: str) -> dict[str, Reference]:
     return {task: Reference.measured(suite, task, scale(task)) for task in tasks}
 
 
+def task_label(suite: str, name: str) -> str:
+    """Returns a task's name for a reader; what no suite has keeps its name."""
+    other, _, task = name.rpartition("/")
+    labels = SUITES[other or suite].labels if (other or suite) in SUITES else {}
+    return labels.get(task, name)
+
+
 def reference_of(suite: str, task: Task) -> Reference | None:
     """Returns the scores that anchor a task's normalised scale, if there are any.
 
     Those that a user gave with the task come first.
     """
+    if suite not in SUITES and suite != CUSTOM:
+        return None
     own = OwnTask.read(task)
     native = _native(suite, own.id)
     shipped = reference_scores(native[0]).get(native[1]) if native else None

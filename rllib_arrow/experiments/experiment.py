@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from rllib_arrow import ALGORITHMS, algorithm_class, register
+from rllib_arrow.envs.suites import CUSTOM, is_task
 from rllib_arrow.errors import UserError
 from rllib_arrow.experiments.yaml_files import MergedBlock, override, read_merged
 from rllib_arrow.experiments.yaml_settings import (
@@ -20,7 +21,7 @@ from rllib_arrow.experiments.yaml_settings import (
 )
 from rllib_arrow.settings import Setting, SettingError, brief, is_number, nearest
 
-ENVIRONMENTS = ("Continual",)
+CONTINUAL = "Continual"  # the environment of a curriculum
 STOP_KEYS = ("training_iteration", "time_total_s", "frames")
 
 # Every key of an experiment, and every key of its `checkpoint_config`.
@@ -101,8 +102,8 @@ def _check(merged: MergedBlock) -> Experiment:
     if run not in ALGORITHMS:
         problem = "unknown algorithm" if run else "is missing"
         raise SettingError("run", run, f"{problem}, {nearest(run, ALGORITHMS)}")
-    if env not in ENVIRONMENTS:
-        hint = nearest(env, ENVIRONMENTS)
+    if env != CONTINUAL and not is_task(CUSTOM, env):
+        hint = f"{nearest(env, [CONTINUAL])} or one that Gymnasium knows"
         raise SettingError("env", env, f"unknown environment, {hint}")
     _check_stop(block["stop"])
     block["checkpoint_config"] = _check_checkpoints(block["checkpoint_config"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from rllib_arrow.envs.suites import task_label
 from rllib_arrow.metrics.curve import RunCurve
 from rllib_arrow.reports import paper
 from rllib_arrow.reports.figures import single_task_figure
@@ -14,7 +15,6 @@ from rllib_arrow.reports.parts import (
     sweep_title,
 )
 from rllib_arrow.reports.tables import efficiency_table
-from rllib_arrow.runs.normalise import task_label
 from rllib_arrow.runs.results import RATIO, Comparison, SingleTaskResult
 
 _EFFICIENCY = "Frames to reach 85 % of the best median performance"

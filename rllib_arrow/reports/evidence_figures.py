@@ -9,6 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, MaxNLocator, PercentFormatter
 
+from rllib_arrow.envs.suites import task_label
 from rllib_arrow.metrics.statistics import Summary, median_series
 from rllib_arrow.reports.paper import BASELINES
 from rllib_arrow.reports.style import (
@@ -26,7 +27,6 @@ from rllib_arrow.reports.style import (
     short_number,
 )
 from rllib_arrow.reports.tables import MORE_METRICS, metric_blocks, metric_heading
-from rllib_arrow.runs.normalise import task_label
 from rllib_arrow.runs.results import Comparison
 
 _ROW = 0.27  # inches a method takes in a list of methods

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from rllib_arrow.envs.suites import task_label
 from rllib_arrow.metrics.curve import RunCurve
 from rllib_arrow.metrics.statistics import Interval, Paired
 from rllib_arrow.reports.tables import EMPTY, Cell, Row, Table, metric_heading
 from rllib_arrow.runs.evidence import PAIRED_METRICS
-from rllib_arrow.runs.normalise import task_label
 from rllib_arrow.runs.results import Comparison, MethodResult
 
 

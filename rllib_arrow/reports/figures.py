@@ -10,6 +10,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter
 
+from rllib_arrow.envs.suites import task_label
 from rllib_arrow.metrics.continual import worst_case_series
 from rllib_arrow.metrics.curve import RunCurve
 from rllib_arrow.metrics.statistics import median_series
@@ -27,7 +28,7 @@ from rllib_arrow.reports.style import (
     seeds_label,
     short_number,
 )
-from rllib_arrow.runs.normalise import HUGE, task_label
+from rllib_arrow.runs.normalise import HUGE
 from rllib_arrow.runs.results import Comparison, SingleTaskResult
 
 MAX_TASKS = 24  # drawn in one figure; more could not be told apart

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from rllib_arrow.envs.references import Reference
-from rllib_arrow.envs.suites import SUITES, reference_scores
+from rllib_arrow.envs.suites import SUITES, reference_scores, task_label
 from rllib_arrow.errors import UserError
 from rllib_arrow.metrics.curve import RunCurve
 from rllib_arrow.metrics.statistics import median_series
@@ -208,8 +208,3 @@ def _explain(normaliser: Normaliser, with_baselines: bool) -> list[str]:
             "not defined, and 1 is not the score of single-task runs made here."
         )
     return notes
-
-
-def task_label(suite: str, task: str) -> str:
-    """The task's name for a reader; names outside the known suites stay as they are."""
-    return SUITES[suite].labels.get(task, task) if suite in SUITES else task

@@ -9,6 +9,7 @@ from rllib_arrow.envs.suites import (
     make_task,
     reference_of,
     reference_scores,
+    task_label,
     task_name,
 )
 from rllib_arrow.errors import UserError
@@ -239,3 +240,11 @@ def test_a_users_low_and_high_come_before_the_shipped_scores():
     assert reference_of("minatar", entry) == own
     assert make_task("minatar", entry, 1, sticky=0.0).reset(0).obs.shape[1] == 16
     assert reference_of("custom", "Maze-v0") is None
+
+
+def test_a_task_has_a_label_wherever_it_stands():
+    assert task_label("minatar", "breakout") == "Breakout"
+    assert task_label("minatar", "minigrid/lava_gap") == "LavaGap"
+    assert task_label("custom", "coinrun/nb") == "+NB"
+    for name in ("ALE/Pong-v5", "mine", "a/b/c"):
+        assert task_label("custom", name) == task_label("nowhere", name) == name

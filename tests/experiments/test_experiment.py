@@ -266,3 +266,16 @@ def test_trial_directories_say_what_varies():
     trial = SimpleNamespace(trial_id="ab12c_00003", evaluated_params=varied)
     name = "00003_ltdm_fraction=0.25,tasks=boxing,seed=42"
     assert launch.trial_dirname(trial) == name
+
+
+def test_an_environment_alone_is_an_experiment(tmp_path):
+    (tmp_path / "a.yaml").write_text("a: {run: ARROW, env: ALE/Pong-v5}")
+    assert read_experiment(tmp_path / "a.yaml").env == "ALE/Pong-v5"
+    (tmp_path / "a.yaml").write_text("a: {run: ARROW, env: Pong}")
+    with pytest.raises(UserError, match="env = 'Pong': unknown environment"):
+        read_experiment(tmp_path / "a.yaml")
+    plan = "{suite: minatar, epochs_per_task: 1}"
+    text = f"a: {{run: ARROW, env: ALE/Pong-v5, config: {{curriculum: {plan}}}}}"
+    (tmp_path / "a.yaml").write_text(text)
+    with pytest.raises(UserError, match="must stand alone or be one of the curriculum"):
+        read_experiment(tmp_path / "a.yaml")
