@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 from rllib_arrow import ALGORITHMS, algorithm_class, register
-from rllib_arrow.envs.suites import CUSTOM, is_task
 from rllib_arrow.errors import UserError
 from rllib_arrow.experiments.yaml_files import MergedBlock, override, read_merged
 from rllib_arrow.experiments.yaml_settings import (
@@ -102,13 +101,20 @@ def _check(merged: MergedBlock) -> Experiment:
     if run not in ALGORITHMS:
         problem = "unknown algorithm" if run else "is missing"
         raise SettingError("run", run, f"{problem}, {nearest(run, ALGORITHMS)}")
-    if env != CONTINUAL and not is_task(CUSTOM, env):
-        hint = f"{nearest(env, [CONTINUAL])} or one that Gymnasium knows"
-        raise SettingError("env", env, f"unknown environment, {hint}")
+    if env != CONTINUAL:
+        _check_env(env)
     _check_stop(block["stop"])
     block["checkpoint_config"] = _check_checkpoints(block["checkpoint_config"])
     block["config"] = _check_config(block)
     return Experiment(file=merged.file, name=merged.name, **block)
+
+
+def _check_env(env: str) -> None:
+    from rllib_arrow.envs.suites import CUSTOM, is_task
+
+    if not is_task(CUSTOM, env):
+        hint = f"{nearest(env, [CONTINUAL])} or one that Gymnasium knows"
+        raise SettingError("env", env, f"unknown environment, {hint}")
 
 
 def _with_defaults(kinds: dict[str, Setting]) -> dict[str, Any]:
