@@ -8,21 +8,21 @@ It can be stopped at any time (Ctrl-C, kill, a power cut): the same command goes
 from __future__ import annotations
 
 import argparse
-import fcntl
 import os
 import signal
 import sys
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import IO
 
 from benchmarks.evidence.plan import read_plan
 from benchmarks.evidence.publish import copy_headline, publish
 from benchmarks.evidence.records import RunDirectory, commit_of
 from benchmarks.evidence.runner import ROOT, Runner
 from rllib_arrow.errors import UserError
+from rllib_arrow.lock import locked
 
+BUSY = "another `make evidence`, or a run that one left behind, is still at work there"
 USER_ERROR, UNFINISHED, INTERRUPTED = 2, 1, 130
 
 
@@ -55,12 +55,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         runs = plan.runs(args.only)
         if args.list:
             return _list([RunDirectory(storage, run) for run in runs])
-        storage.mkdir(parents=True, exist_ok=True)
-        with open(storage / "lock", "w") as lock:
-            _take(lock, storage)
+        # The runs inherit the lock, so that none goes on unseen.
+        with locked(storage, tell, name="lock", busy=BUSY, inherited=True) as lock:
             code = 0
             if not args.pages:
-                rllib, keep = [str(args.rllib)], [lock.fileno()]
+                rllib, keep = [str(args.rllib)], [lock]
                 commit = partial(commit_of, ROOT)
                 runner = Runner(runs, storage, rllib, commit, args.jobs, keep, tell)
                 code = _run(runner, args.max_minutes)
@@ -90,17 +89,6 @@ def _run(runner: Runner, minutes: float | None) -> int:
     if interrupted:
         return INTERRUPTED
     return 0 if complete else UNFINISHED
-
-
-def _take(lock: IO[str], storage: Path) -> None:
-    """Holds the lock, which the runs inherit, so that none goes on unseen."""
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        raise UserError(
-            f"{storage}: another `make evidence`, or a run that one left behind, is "
-            "still at work there"
-        ) from None
 
 
 def _list(directories: list[RunDirectory]) -> int:

@@ -179,30 +179,31 @@ def train(args: argparse.Namespace) -> int:
     named = {text: load_callback(text) for text in args.callback}
 
     location = launch.location_of(args.storage, args.name or experiment.name)
-    launch.check_location(location, args.resume)
-    launch.connect(args.debug)
-    # A preempted machine sends SIGTERM; Tune saves its state on SIGINT.
-    signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))
-    cluster = launch.cluster_resources()
-    config, line = launch.place_learners(experiment, cluster)
-    launch.check_resources(experiment, config, cluster)
-    if line:
-        print(line)
-    if args.resume:
-        tuner = launch.restore_tuner(experiment, location)
-    else:
-        callbacks = [ProgressDisplay(), *named.values()]
-        tuner = launch.make_tuner(experiment, config, location, callbacks)
-    print(f"Run: {location}", flush=True)
-    try:
-        with open_board():  # the display finds it by name
-            results = tuner.fit()
-    except Exception as error:
-        # Tune, too, writes there, and stumbles over what it could not write.
-        launch.check_space(location)
-        check_blame(error, named)
-        raise
-    return _print_end(results, location)
+    with launch.lock_run(location):
+        launch.check_location(location, args.resume)
+        launch.connect(args.debug)
+        # A preempted machine sends SIGTERM; Tune saves its state on SIGINT.
+        signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))
+        cluster = launch.cluster_resources()
+        config, line = launch.place_learners(experiment, cluster)
+        launch.check_resources(experiment, config, cluster)
+        if line:
+            print(line)
+        if args.resume:
+            tuner = launch.restore_tuner(experiment, location)
+        else:
+            callbacks = [ProgressDisplay(), *named.values()]
+            tuner = launch.make_tuner(experiment, config, location, callbacks)
+        print(f"Run: {location}", flush=True)
+        try:
+            with open_board():  # the display finds it by name
+                results = tuner.fit()
+        except Exception as error:
+            # Tune, too, writes there, and stumbles over what it could not write.
+            launch.check_space(location)
+            check_blame(error, named)
+            raise
+        return _print_end(results, location)
 
 
 def _print_end(results: Any, location: str) -> int:

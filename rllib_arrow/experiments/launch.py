@@ -9,6 +9,7 @@ import re
 import secrets
 import shutil
 from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -24,6 +25,7 @@ from rllib_arrow.errors import UserError
 from rllib_arrow.experiments.experiment import Experiment
 from rllib_arrow.experiments.yaml_settings import examples, is_space, spaces, to_tune
 from rllib_arrow.files import write_aside_in
+from rllib_arrow.lock import locked
 from rllib_arrow.ray_private import autoscaling_limits
 from rllib_arrow.seeding import derive_seed
 from rllib_arrow.settings import brief
@@ -128,6 +130,14 @@ def location_of(storage: str, name: str) -> str:
     if "://" in storage:
         return f"{storage.rstrip('/')}/{name}"
     return str(Path(storage).expanduser().resolve() / name)
+
+
+def lock_run(location: str) -> AbstractContextManager[Any]:
+    """Locks a run's directory; a second process that starts or resumes it is refused.
+
+    An object store has nothing to lock with.
+    """
+    return nullcontext() if "://" in location else locked(location)
 
 
 def check_location(location: str, resume: bool) -> None:

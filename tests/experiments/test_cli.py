@@ -11,6 +11,7 @@ import ray
 
 from rllib_arrow.experiments import tuned_examples
 from rllib_arrow.experiments.cli import main
+from rllib_arrow.lock import locked
 from rllib_arrow.settings import SettingError
 
 GOOD = """
@@ -392,3 +393,15 @@ def test_the_setting_that_an_algorithm_refuses_is_named(setting, named, here, ca
     (here / "good.yaml").write_text(curriculum(MINATAR).replace("ARROW", "TES-SAC"))
     line = one_error_line(capsys, ["train", "file", "good.yaml", "--set", setting])
     assert line.startswith(f"rllib: --set {setting}: ") and named in line
+
+
+@pytest.mark.parametrize("more", [[], ["--resume"]])
+def test_a_run_that_another_process_works_on_is_neither_started_nor_resumed(
+    more, here, capsys
+):
+    (here / "good.yaml").write_text(GOOD)
+    with locked(here / "results" / "mine"):
+        before = tree(here)
+        line = one_error_line(capsys, ["train", "file", "good.yaml", *more])
+        assert "results/mine: another run is at work there: process" in line
+        assert tree(here) == before
