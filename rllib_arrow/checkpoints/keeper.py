@@ -55,27 +55,38 @@ class CheckpointKeeper(Callback):
 
 def keep_lists(store: fs.FileSystem, run: PurePosixPath) -> None:
     """Copies Tune's lists, if they are whole, each under a name of its own."""
-    for path in _newest_lists(store, run):
-        content = _read(store, path)
+    for newest, *_ in _lists(store, run):
+        content = _read(store, newest)
         if _is_whole(content):
-            write_aside_in(store, path + KEPT, content)
+            write_aside_in(store, newest + KEPT, content)
 
 
-def mend_lists(store: fs.FileSystem, run: PurePosixPath) -> None:
-    """Puts the copies in the place of lists that were cut short."""
-    for path in _newest_lists(store, run):
-        kept = path + KEPT
-        if _is_file(store, kept) and not _is_whole(_read(store, path)):
-            write_aside_in(store, path, _read(store, kept))
+def mend_lists(store: fs.FileSystem, run: PurePosixPath) -> list[str]:
+    """Fills lists that are empty or cut from the newest whole one; returns lines.
+
+    That is the copy of the list itself, or a list of an earlier start or resume.
+    """
+    lines = []
+    for paths in _lists(store, run):
+        # Tune goes by the newest, so that is where it must stand.
+        newest, kept = paths[0], [path + KEPT for path in paths]
+        for path in (p for pair in zip(paths, kept, strict=True) for p in pair):
+            if _is_file(store, path) and _is_whole(content := _read(store, path)):
+                if path != newest:
+                    write_aside_in(store, newest, content)
+                    lines.append(f"{newest} is empty or cut: went on from {path}")
+                break
+    return lines
 
 
-def _newest_lists(store: fs.FileSystem, run: PurePosixPath) -> list[str]:
-    paths = [entry.path for entry in _entries(store, run)]
-    newest = []
-    for start in TUNE_LISTS:
-        found = [p for p in paths if PurePosixPath(p).name.startswith(start)]
-        newest += sorted(p for p in found if p.endswith(".json"))[-1:]
-    return newest
+def _lists(store: fs.FileSystem, run: PurePosixPath) -> list[list[str]]:
+    """Returns Tune's lists of each kind that there is, the newest first."""
+    paths = sorted((entry.path for entry in _entries(store, run)), reverse=True)
+    kinds = [
+        [p for p in paths if PurePosixPath(p).match(f"{start}*.json")]
+        for start in TUNE_LISTS
+    ]
+    return [kind for kind in kinds if kind]
 
 
 def _entries(store: fs.FileSystem, folder: PurePosixPath) -> list[fs.FileInfo]:

@@ -218,7 +218,8 @@ def restore_tuner(experiment: Experiment, location: str) -> tune.Tuner:
                 "the same settings, or start another with --name"
             )
     store, path = fs.FileSystem.from_uri(location)
-    mend_lists(store, PurePosixPath(path))
+    for line in mend_lists(store, PurePosixPath(path)):
+        print(line)
     return tune.Tuner.restore(location, trainable=experiment.run, resume_errored=True)
 
 

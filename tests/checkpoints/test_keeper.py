@@ -75,3 +75,17 @@ def test_nothing_is_deleted_while_the_list_cannot_be_kept(tmp_path, monkeypatch)
     newest = Checkpoint(str(trial / "checkpoint_000002"))
     CheckpointKeeper(2).on_checkpoint(1, [], None, newest)
     assert len(names(trial)) == 4
+
+
+@pytest.mark.parametrize("content", ["", '{"trial_data": ['])
+def test_an_empty_list_is_filled_from_the_newest_whole_one_beside_it(tmp_path, content):
+    lists = [tmp_path / f"experiment_state-2026-01-0{day}.json" for day in (1, 2, 3, 4)]
+    for path in lists:
+        path.write_text(json.dumps({"file": path.name}))
+    lists[2].write_text("")
+    lists[3].write_text(content)
+    lines = mend_lists(STORE, PurePosixPath(tmp_path))
+    assert json.loads(lists[3].read_text()) == {"file": lists[1].name}
+    [line] = lines
+    assert line.startswith(f"{lists[3]} is empty or cut: went on from {lists[1]}")
+    assert mend_lists(STORE, PurePosixPath(tmp_path)) == []
