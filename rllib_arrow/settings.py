@@ -126,12 +126,10 @@ class Setting:
     @classmethod
     def like(cls, default: Any) -> Setting:
         """Returns a setting of the default's type; of any type if that is None."""
-        setting = cls(default)
-        known = (type(default),) if type(default) in _WORDS else (list,)
-        setting.types = () if default is None else known
-        if default == "auto":
-            setting.types = (str, float)
-        return setting
+        kinds = (type(default),) if type(default) in _WORDS else (list,)
+        if default is None or default == "auto":
+            kinds = () if default is None else (str, float)
+        return cls(default, types=kinds)
 
     @property
     def is_whole(self) -> bool:
@@ -190,9 +188,8 @@ def rllib_setting(default: Any, sentence: str, bounds: str = "") -> Any:
 class DeclaredSettings:
     """Mixed into a configuration before RLlib's class: collects what it declares.
 
-    The attributes that declare settings leave the class again, because RLlib has
-    properties among its settings; `declared_settings` has them by name, with those
-    of the parents.
+    A declaration leaves the class again, because RLlib has properties among its
+    settings; `declared_settings` has all by name, with those of the parents.
     """
 
     declared_settings: ClassVar[dict[str, Setting]] = {}
@@ -201,14 +198,13 @@ class DeclaredSettings:
         super().__init_subclass__(**kwargs)
         own = {k: v for k, v in vars(cls).items() if isinstance(v, Setting)}
         for name, declared in own.items():
-            text = cls.__annotations__[name]
+            kind = text = cls.__annotations__[name]
+            if isinstance(text, str):
+                kind = eval(text, vars(sys.modules[cls.__module__]))
+            declared.set_type(kind)
+            declared.type_text = str(text)
             declared.name, declared.owner = name, cls
-            declared.type_text = (
-                text if isinstance(text, str) else inspect.formatannotation(text)
-            )
             declared.set_by = declared.set_by or "training"
-            module = vars(sys.modules[cls.__module__])
-            declared.set_type(eval(text, module) if isinstance(text, str) else text)
             delattr(cls, name)
         merged: dict[str, Setting] = {}
         for parent in reversed(cls.__mro__[1:]):

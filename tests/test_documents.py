@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from rllib_arrow.experiments import tuned_examples
-from rllib_arrow.experiments.cli import make_parser
+from rllib_arrow.experiments.arguments import make_parser
 from rllib_arrow.experiments.experiment import read_experiment
 from tests.algorithms.tiny import tiny_config
 

@@ -165,8 +165,8 @@ class ContinualConfig(DeclaredSettings, AlgorithmConfig):
         """The name under which scores of this run are reported."""
         paths = [path.split(".") for path in self.label_settings]
         values = (reduce(getitem, path[1:], getattr(self, path[0])) for path in paths)
-        told = (f"{p[-1]}={v}" for p, v in zip(paths, values, strict=True))
-        return " ".join([self.method, *("".join(value.split()) for value in told)])
+        labels = (f"{p[-1]}={v}" for p, v in zip(paths, values, strict=True))
+        return " ".join([self.method, *("".join(label.split()) for label in labels)])
 
     @override(AlgorithmConfig)
     def validate(self) -> None:

@@ -11,7 +11,8 @@ from types import SimpleNamespace
 import pytest
 
 from rllib_arrow.algorithms.within_epoch import COLLECTING, LEARNING, Phase
-from rllib_arrow.experiments.progress import ProgressDisplay, duration, reason
+from rllib_arrow.experiments.progress import ProgressDisplay, reason
+from rllib_arrow.experiments.trial import duration
 
 TRIAL = SimpleNamespace(
     trial_id="a_00000",
