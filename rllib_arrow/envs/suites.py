@@ -146,6 +146,10 @@ SUITES: dict[str, Suite] = {
                 "lava_gap": "LavaGap",
                 "multi_room": "MultiRoom",
             },
+            # A maze pays once, at most 1: ten times that is what a game pays.
+            reward_scales=dict.fromkeys(
+                ("door_key", "simple_crossing", "lava_gap", "multi_room"), 10.0
+            ),
         ),
     )
 }

@@ -87,6 +87,12 @@ def test_all_tasks_of_a_suite_have_its_spaces_and_their_reward_scale(suite):
         assert task.reward_scale == SUITES[suite].reward_scale(name)
 
 
+def test_a_maze_counts_tenfold_in_training_beside_a_game():
+    names = ["space_invaders", "minigrid/lava_gap"]
+    tasks = [make_task("minatar", name, 1) for name in names]
+    assert [task.reward_scale for task in tasks] == [1.0, 10.0]
+
+
 def test_rewards_are_raw_whatever_the_reward_scale():
     task = make_task("atari", "crazy_climber", 1)
     assert task.reward_scale == 0.001
