@@ -20,7 +20,7 @@ class Actor(MLP):
     """
 
     def __init__(self, size: ModelSize, num_actions: int) -> None:
-        super().__init__(size.state_units, size.mlp_units, size.mlp_layers, num_actions)
+        super().__init__(size.state, size.mlp_units, size.mlp_layers, num_actions)
         with torch.no_grad():
             self[-1].weight.mul_(OUTPUT_SCALE)
 
@@ -34,5 +34,5 @@ class TwoHotHead(MLP):
 
     def __init__(self, size: ModelSize) -> None:
         super().__init__(
-            size.state_units, size.mlp_units, size.mlp_layers, BINS, zero_output=True
+            size.state, size.mlp_units, size.mlp_layers, BINS, zero_output=True
         )

@@ -42,6 +42,8 @@ def sample_index(probs: Tensor, uniform: Tensor) -> Tensor:
     Returns:
         int64 [...].
     """
+    if torch.compiler.is_compiling():
+        return _count_classes_below(probs.detach(), uniform)
     cumulative = probs.detach().cumsum(-1)
     reach = uniform.unsqueeze(-1) * cumulative[..., -1:]
     index = torch.searchsorted(cumulative, reach, right=True).squeeze(-1)
@@ -50,13 +52,29 @@ def sample_index(probs: Tensor, uniform: Tensor) -> Tensor:
     return index.clamp_(max=probs.shape[-1] - 1)
 
 
+def _count_classes_below(probs: Tensor, uniform: Tensor) -> Tensor:
+    """Draws as `sample_index` does, with operations that a compiler can join."""
+    classes = probs.shape[-1]
+    upto = torch.ones(classes, classes, dtype=probs.dtype, device=probs.device).triu()
+    cumulative = probs @ upto
+    reach = uniform.unsqueeze(-1) * cumulative[..., -1:]
+    return (cumulative <= reach).sum(-1).clamp(max=classes - 1)
+
+
+def one_hot(index: Tensor, probs: Tensor) -> Tensor:
+    """Returns ones at the class numbers [...], zeros elsewhere, shaped as `probs`."""
+    if torch.compiler.is_compiling():
+        numbers = torch.arange(probs.shape[-1], device=probs.device)
+        return (index.unsqueeze(-1) == numbers).to(probs.dtype)
+    return torch.zeros_like(probs).scatter_(-1, index.unsqueeze(-1), 1.0)
+
+
 class _StraightThrough(torch.autograd.Function):
     """One-hot draws whose gradient is passed on to the probabilities unchanged."""
 
     @staticmethod
     def forward(probs: Tensor, uniform: Tensor) -> Tensor:
-        index = sample_index(probs, uniform).unsqueeze(-1)
-        return torch.zeros_like(probs).scatter_(-1, index, 1.0)
+        return one_hot(sample_index(probs, uniform), probs)
 
     @staticmethod
     def setup_context(ctx, inputs, output) -> None:

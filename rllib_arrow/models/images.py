@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from rllib_arrow.errors import UserError
-from rllib_arrow.models.layers import NormSiLU, initialise
+from rllib_arrow.models.layers import NormSiLU, StateUnits, initialise, linear
 
 SMALLEST = 4  # the side of the image where the encoder stops and the decoder starts
 
@@ -100,11 +100,14 @@ class Decoder(nn.Module):
     """The encoder turned round: a linear layer to 4 x 4, then transposed layers."""
 
     def __init__(
-        self, inputs: int, image_shape: tuple[int, int, int], depth: int
+        self,
+        inputs: int | StateUnits,
+        image_shape: tuple[int, int, int],
+        depth: int,
     ) -> None:
         super().__init__()
         plan = channel_plan(image_shape, depth)[::-1]
-        self.linear = nn.Linear(inputs, SMALLEST * SMALLEST * plan[0], bias=False)
+        self.linear = linear(inputs, SMALLEST * SMALLEST * plan[0])
         self.norm = ChannelNormSiLU(plan[0])
         self.layers = nn.Sequential()
         for inner, outer in pairwise(plan[:-1]):

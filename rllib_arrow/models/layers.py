@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -22,12 +23,76 @@ class NormSiLU(nn.LayerNorm):
         return F.silu(x)
 
 
+class StateUnits(NamedTuple):
+    """The length of the model state [h, z], by its parts."""
+
+    h: int
+    groups: int
+    classes: int
+
+
+def linear(inputs: int | StateUnits, outputs: int) -> nn.Linear:
+    """Returns a linear layer without bias over plain numbers or over model states."""
+    if isinstance(inputs, StateUnits):
+        return StateLinear(inputs, outputs)
+    return nn.Linear(inputs, outputs, bias=False)
+
+
+class StateLinear(nn.Linear):
+    """A linear layer without bias over [h, z], where z is one-hot in each group.
+
+    With `by_index` the part over z is the sum of the weights that z picks, instead of
+    a product with all of them: the same terms, added in another order.
+    """
+
+    by_index = False
+
+    def __init__(self, inputs: StateUnits, outputs: int) -> None:
+        h, groups, classes = inputs
+        super().__init__(h + groups * classes, outputs, bias=False)
+        self.inputs = inputs
+
+    def forward(self, states: Tensor) -> Tensor:
+        if self.by_index and not torch.is_autocast_enabled(states.device.type):
+            return _PickedSum.apply(states, self.weight, *self.inputs)
+        return super().forward(states)
+
+
+class _PickedSum(torch.autograd.Function):
+    """The product of [h, z] and weights whose part over z is looked up and added."""
+
+    @staticmethod
+    def forward(
+        states: Tensor, weight: Tensor, h_units: int, groups: int, classes: int
+    ) -> Tensor:
+        rows = states.flatten(0, -2)
+        z = rows[:, h_units:].unflatten(1, (groups, classes))
+        numbers = torch.arange(classes, dtype=z.dtype, device=z.device)
+        first = torch.arange(groups, device=z.device) * classes
+        index = (z * numbers).sum(-1).long() + first
+        out = F.embedding_bag(index, weight[:, h_units:].t().contiguous(), mode="sum")
+        if h_units:
+            out = torch.addmm(out, rows[:, :h_units], weight[:, :h_units].t())
+        return out.unflatten(0, states.shape[:-1])
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+        ctx.save_for_backward(*inputs[:2])
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+        states, weight = ctx.saved_tensors
+        to_states = grad @ weight if ctx.needs_input_grad[0] else None
+        to_weight = grad.flatten(0, -2).t() @ states.flatten(0, -2)
+        return to_states, to_weight, None, None, None
+
+
 class MLP(nn.Sequential):
     """Hidden layers (no bias: the norm has one) and a linear output layer."""
 
     def __init__(
         self,
-        inputs: int,
+        inputs: int | StateUnits,
         units: int,
         layers: int,
         outputs: int,
@@ -35,7 +100,7 @@ class MLP(nn.Sequential):
     ) -> None:
         super().__init__()
         for _ in range(layers):
-            self.append(nn.Linear(inputs, units, bias=False))
+            self.append(linear(inputs, units))
             self.append(NormSiLU(units))
             inputs = units
         self.append(nn.Linear(inputs, outputs))

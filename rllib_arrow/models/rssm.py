@@ -15,9 +15,9 @@ import torch
 from torch import Tensor, nn
 
 from rllib_arrow.models.distributions import sample_one_hot, unimix_probs
-from rllib_arrow.models.layers import MLP, NormSiLU, initialise
+from rllib_arrow.models.layers import MLP, NormSiLU, initialise, linear
 from rllib_arrow.models.size import ModelSize
-from rllib_arrow.models.unroll import Unroll, Weights
+from rllib_arrow.models.unroll import Loops, Unroll, Weights
 
 
 class Posterior(NamedTuple):
@@ -42,7 +42,7 @@ class RSSM(nn.Module):
         units = size.mlp_units
         # A linear layer over [z, one-hot a] in two parts: the action's part is a
         # look-up, made for all steps at once.
-        self.input_z = nn.Linear(size.latent_units, units, bias=False)
+        self.input_z = linear(size.state._replace(h=0), units)
         self.input_a = nn.Embedding(num_actions, units)
         self.input_norm = NormSiLU(units)
         self.gru = nn.GRUCell(units, size.gru_units)
@@ -57,7 +57,10 @@ class RSSM(nn.Module):
 
     def recur(self, h: Tensor, z: Tensor, action_part: Tensor) -> Tensor:
         """Returns the next h; `action_part` is `input_a` of the action taken."""
-        x = torch.addmm(action_part, z, self.input_z.weight.t())
+        if self.input_z.by_index:
+            x = action_part + self.input_z(z)
+        else:
+            x = torch.addmm(action_part, z, self.input_z.weight.t())
         return self.gru(self.input_norm(x), h)
 
     def infer(self, h: Tensor, image_part: Tensor) -> Tensor:
@@ -109,14 +112,36 @@ class RSSM(nn.Module):
             is_first: bool [T, B].
             noise: uniform [T, B, groups].
         """
+        return self.unroll(self.prepare(embedded, actions, is_first), noise)
+
+    def prepare(
+        self, embedded: Tensor, actions: Tensor, is_first: Tensor
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """Returns what can be computed for all steps at once; see `observe`.
+
+        Returns:
+            The action's and the observation's part in each step, and 0.0 where nothing
+            is carried over into it, [T, B, 1].
+        """
         keep_T_B = (~is_first).float().unsqueeze(-1)
         keep_T_B[0] = 0.0  # what came before the first row is not known
         action_parts = self.input_a(actions.roll(1, 0)) * keep_T_B
         image_parts = self.posterior_x(embedded)
+        return action_parts.float(), image_parts.float(), keep_T_B
+
+    def unroll(
+        self,
+        prepared: tuple[Tensor, Tensor, Tensor],
+        noise: Tensor,
+        loops: Loops | None = None,
+    ) -> Posterior:
+        """Goes through the steps one after the other, from what `prepare` returns."""
         # Few rows at a time gain nothing from low precision, and lose accuracy.
-        with torch.autocast(embedded.device.type, enabled=False):
-            sequences = (action_parts.float(), image_parts.float(), keep_T_B, noise)
-            return Posterior(*Unroll.apply(*sequences, *self._step_weights()))
+        with torch.autocast(noise.device.type, enabled=False):
+            weights = self._step_weights()
+            return Posterior(
+                *Unroll.apply(loops or Loops(), *prepared, noise, *weights)
+            )
 
     def _step_weights(self) -> Weights:
         return Weights(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
+from rllib_arrow.models.layers import StateUnits
 from rllib_arrow.settings import SettingError
 
 
@@ -39,6 +40,11 @@ class ModelSize:
     def state_units(self) -> int:
         """The length of the model state [h, z]."""
         return self.gru_units + self.latent_units
+
+    @property
+    def state(self) -> StateUnits:
+        """The parts of the model state [h, z], as layers over it want them."""
+        return StateUnits(self.gru_units, self.latent_groups, self.latent_classes)
 
     @classmethod
     def from_config(cls, setting: str | dict[str, Any] | ModelSize) -> ModelSize:

@@ -8,13 +8,14 @@ that of `RSSM.observe_step`; the tests hold the two against each other.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from rllib_arrow.models.distributions import UNIMIX, sample_index
+from rllib_arrow.models.distributions import UNIMIX, one_hot, sample_index
 from rllib_arrow.models.layers import NORM_EPS
 
 aten = torch.ops.aten
@@ -87,8 +88,7 @@ def step(
     y_trace = norm_silu(y, w.posterior_norm, w.posterior_norm_bias)
     logits = torch.addmm(w.posterior_out_bias, y_trace[-1], w.posterior_out.t())
     softmax = torch.softmax(logits.unflatten(1, (u.shape[1], -1)), -1)
-    index = sample_index(mix(softmax), u).unsqueeze(-1)
-    new_z = torch.zeros_like(softmax).scatter_(-1, index, 1.0).flatten(1)
+    new_z = one_hot(sample_index(mix(softmax), u), softmax).flatten(1)
     return Trace(
         *(h, z, x, *x_trace, reset, update, candidate, candidate_h),
         *(new_h, y, *y_trace, softmax, new_z),
@@ -106,6 +106,7 @@ class Unroll(torch.autograd.Function):
     @staticmethod
     def forward(
         ctx: Any,
+        loops: Loops,
         action_parts: Tensor,
         image_parts: Tensor,
         keep: Tensor,
@@ -115,11 +116,13 @@ class Unroll(torch.autograd.Function):
         w = Weights(*weights)
         h = keep.new_zeros(keep.shape[1], w.gru_h.shape[1])
         z = keep.new_zeros(keep.shape[1], w.input_z.shape[1])
-        steps = []
-        for keep_t, *inputs in zip(keep, action_parts, image_parts, noise, strict=True):
-            steps.append(step(w, h * keep_t, z * keep_t, *inputs))
-            h, z = steps[-1].h, steps[-1].z
-        trace = Trace(*(torch.stack(part) for part in zip(*steps, strict=True)))
+        rows = loops.blocks(keep, action_parts, image_parts, noise)
+        traces = []
+        for block in rows:
+            traces.append(loops.forward(w, h, z, *block))
+            h, z = traces[-1].h[-1], traces[-1].z[-1]
+        trace = Trace(*map(join, zip(*traces, strict=True)))
+        ctx.loops = loops
         ctx.save_for_backward(keep, *trace, *weights)
         return trace.h, trace.z, mix(trace.softmax)
 
@@ -133,16 +136,50 @@ class Unroll(torch.autograd.Function):
         # Straight-through: what reaches a draw reaches its probabilities.
         grad_probs = grad_probs + grad_z.view_as(grad_probs)
         dh, dz = torch.zeros_like(grad_h[0]), torch.zeros_like(grad_probs[0])
-        steps = []
-        rows = zip(
-            *(part.unbind() for part in (keep, grad_h, grad_probs, *trace)), strict=True
-        )
-        for keep_t, grad_h_t, grad_probs_t, *now in reversed(list(rows)):
-            grads, dh, dz = step_back(w, Trace(*now), grad_h_t + dh, grad_probs_t + dz)
-            dh, dz = dh * keep_t, (dz * keep_t).view_as(grad_probs_t)
-            steps.append(grads)
-        back = Back(*(torch.stack(part[::-1]) for part in zip(*steps, strict=True)))
-        return back.x, back.y, None, None, *weight_gradients(w, trace, back)
+        rows = ctx.loops.blocks(keep, grad_h, grad_probs, *trace)
+        backs = []
+        for block in reversed(list(rows)):
+            back, dh, dz = ctx.loops.back(w, dh, dz, *block)
+            backs.append(back)
+        back = Back(*map(join, zip(*reversed(backs), strict=True)))
+        grads = ctx.loops.weight_gradients(w, trace, back)
+        return None, back.x, back.y, None, None, *grads
+
+
+def join(parts: tuple[Tensor, ...]) -> Tensor:
+    """Returns blocks of steps as one."""
+    return parts[0] if len(parts) == 1 else torch.cat(parts)
+
+
+def steps_forward(
+    w: Weights,
+    h: Tensor,
+    z: Tensor,
+    keep: Tensor,
+    action_parts: Tensor,
+    image_parts: Tensor,
+    noise: Tensor,
+) -> Trace:
+    """Goes as many steps forward as there are rows [T, B, ...]."""
+    steps = []
+    for keep_t, *inputs in zip(keep, action_parts, image_parts, noise, strict=True):
+        steps.append(step(w, h * keep_t, z * keep_t, *inputs))
+        h, z = steps[-1].h, steps[-1].z
+    return Trace(*(torch.stack(part) for part in zip(*steps, strict=True)))
+
+
+def steps_back(
+    w: Weights, dh: Tensor, dz: Tensor, *rows: Tensor
+) -> tuple[Back, Tensor, Tensor]:
+    """Goes back through rows [T, B, ...]: keep, gradients of h and probs, the trace."""
+    steps = []
+    by_step = zip(*(part.unbind() for part in rows), strict=True)
+    for keep_t, grad_h_t, grad_probs_t, *now in reversed(list(by_step)):
+        grads, dh, dz = step_back(w, Trace(*now), grad_h_t + dh, grad_probs_t + dz)
+        dh, dz = dh * keep_t, (dz * keep_t).view_as(grad_probs_t)
+        steps.append(grads)
+    back = Back(*(torch.stack(part[::-1]) for part in zip(*steps, strict=True)))
+    return back, dh, dz
 
 
 class Back(NamedTuple):
@@ -214,3 +251,17 @@ def weight_gradients(w: Weights, trace: Trace, back: Back) -> tuple[Tensor, ...]
         product(back.logits, trace.y_out),
         back.logits.sum((0, 1)),
     )
+
+
+class Loops(NamedTuple):
+    """How the steps are gone through: as they stand, or compiled block by block."""
+
+    forward: Callable[..., Trace] = steps_forward
+    back: Callable[..., tuple[Back, Tensor, Tensor]] = steps_back
+    weight_gradients: Callable[..., tuple[Tensor, ...]] = weight_gradients
+    steps: int | None = None  # in a block; None for all in one
+
+    def blocks(self, *sequences: Tensor) -> Iterator[tuple[Tensor, ...]]:
+        """Yields the same few steps of all sequences, block after block."""
+        steps = self.steps or len(sequences[0])
+        return zip(*(sequence.split(steps) for sequence in sequences), strict=True)

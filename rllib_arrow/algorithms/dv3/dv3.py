@@ -81,8 +81,10 @@ class DV3Config(ContinualConfig):
     critic_grad_clip_by_global_norm: float = setting(
         100.0, "Largest gradient norm of the critic.", "> 0"
     )
-    use_compile: bool = setting(
-        False, "Compile networks and the dream's step with `torch.compile`."
+    use_compile: bool | Literal["auto"] = setting(
+        "auto",
+        "Compile the updates with `torch.compile`. `auto`: on a CPU, where a C++ "
+        "compiler is found and the whole run has 10,000 updates or more.",
     )
     mixed_precision: bool = setting(
         False, "Compute in bfloat16; weights stay in float32."

@@ -8,31 +8,27 @@ from typing import Any
 
 import numpy as np
 import torch
-from ray.rllib.core import DEFAULT_MODULE_ID
+from ray.rllib.core import COMPONENT_OPTIMIZER, DEFAULT_MODULE_ID
 from ray.rllib.core.learner.torch.torch_learner import TorchLearner
 from torch import Tensor
 from torch import distributed as dist
 
-from rllib_arrow.algorithms.dv3 import losses
-from rllib_arrow.algorithms.dv3.means import Means
-from rllib_arrow.algorithms.dv3.process import (
-    average,
-    keep_freed_memory,
-    rank,
-    world_size,
+from rllib_arrow.algorithms.dv3.compiling import (
+    find_compiler,
+    keep_compiled_code,
+    require_compiler,
+    wants_compiled,
 )
+from rllib_arrow.algorithms.dv3.means import Means
+from rllib_arrow.algorithms.dv3.memory import keep_freed_memory
+from rllib_arrow.algorithms.dv3.objectives import Encoded
+from rllib_arrow.algorithms.dv3.parts import CompiledParts, Parts
+from rllib_arrow.algorithms.dv3.peers import all_agree, average, rank, world_size
 from rllib_arrow.algorithms.dv3.rl_module import DV3RLModule
-from rllib_arrow.models.distributions import entropy, two_hot_mean
-from rllib_arrow.models.images import images_to_float
 from rllib_arrow.models.rssm import Posterior
 from rllib_arrow.seeding import derive_seed
 
-
-def batches_per_epoch(config: Any) -> int:
-    """Returns how many minibatches one `learn_epoch` takes."""
-    if config.interleaved:
-        return max(config.world_model_updates, config.actor_critic_updates)
-    return config.world_model_updates + config.actor_critic_updates
+COMPILED = "compiled"
 
 
 class DV3Learner(TorchLearner):
@@ -54,8 +50,22 @@ class DV3Learner(TorchLearner):
         if self._device.type == "cpu":
             keep_freed_memory()
         self.net: DV3RLModule = self.module[DEFAULT_MODULE_ID]
-        if self.config.use_compile:
-            self.net.compile_parts()
+        self._compute(self._decides_to_compile())
+
+    def _decides_to_compile(self) -> bool:
+        """Returns what `use_compile` comes to here; the same for all learners."""
+        if self.config.use_compile is True:
+            require_compiler("use_compile (True)")
+        on_cpu = self._device.type == "cpu"
+        able = wants_compiled(self.config) and on_cpu and find_compiler() is not None
+        return all_agree(able) or self.config.use_compile is True
+
+    def _compute(self, compiled: bool) -> None:
+        """Has updates computed compiled, or one operation after the other."""
+        if compiled:
+            keep_compiled_code()
+        self.is_compiled = compiled
+        self.parts = (CompiledParts if compiled else Parts)(self.net, self.config)
 
     def _make_module(self) -> Any:
         """Starts the weights from the run's seed, leaving torch's own stream alone."""
@@ -88,10 +98,25 @@ class DV3Learner(TorchLearner):
             for tensor in self.module[DEFAULT_MODULE_ID].state_dict().values():
                 dist.broadcast(tensor, src=0)
 
+    def get_state(self, *args: Any, **kwargs: Any) -> dict[str, Any]:
+        """Returns RLlib's state, and which way the numbers were computed."""
+        return super().get_state(*args, **kwargs) | {COMPILED: self.is_compiled}
+
     def set_state(self, state: dict[str, Any]) -> None:
-        """Takes over the state, also one older than what this learner has reached."""
+        """Takes over the state, also one older than what this learner has reached.
+
+        It goes on computing as the learner did that the state comes from: the last
+        digits differ between compiled code and the code as it stands.
+        """
         self._weights_seq_no = 0
         super().set_state(state)
+        compiled = state.get(
+            COMPILED, COMPONENT_OPTIMIZER not in state and self.is_compiled
+        )
+        if compiled != self.is_compiled:
+            if compiled:
+                require_compiler("The checkpoint is of a run with compiled updates")
+            self._compute(compiled)
 
     def _set_optimizer_state(self, state: dict[str, Any]) -> None:
         """Copies the moments into the memory layout of their weights.
@@ -117,7 +142,7 @@ class DV3Learner(TorchLearner):
         batches: Iterator[dict[str, np.ndarray]],
         on_progress: Callable[[int, int], None] | None = None,
     ) -> dict[str, float]:
-        """Takes `batches_per_epoch` batches and returns the means of all metrics.
+        """Takes the epoch's minibatches and returns the means of all metrics.
 
         Args:
             epoch: names this epoch's random stream, so a resumed run continues it.
@@ -131,7 +156,7 @@ class DV3Learner(TorchLearner):
         started = time.perf_counter()
         seed = derive_seed(self.config.seed, "learner", epoch, rank())
         self._generator = torch.Generator(self._device).manual_seed(seed)
-        total, self._replay_wait = batches_per_epoch(self.config), 0.0
+        total = self.config.minibatches().count
         world_model, actor_critic = Means(epoch), Means(epoch)
         self._sequence_losses: list[Tensor] = []
         for done in range(total):
@@ -140,7 +165,8 @@ class DV3Learner(TorchLearner):
                 metrics, posterior = self.update_world_model(batch)
                 world_model.add(metrics)
             else:
-                posterior = self._infer_states(batch)
+                with torch.no_grad():
+                    _, posterior = self._posterior(batch)
             if self.config.interleaved or done >= self.config.world_model_updates:
                 actor_critic.add(self.update_actor_critic(posterior, batch))
             if on_progress is not None:
@@ -151,7 +177,6 @@ class DV3Learner(TorchLearner):
         return means | {
             "updates_per_s": (world_model.count + actor_critic.count) / seconds,
             "learn_s": seconds,
-            "replay_wait_s": self._replay_wait,
         }
 
     def take_sequence_losses(self) -> np.ndarray:
@@ -163,9 +188,7 @@ class DV3Learner(TorchLearner):
         self, batches: Iterator[dict[str, np.ndarray]], done: int, total: int
     ) -> dict[str, Tensor]:
         """Returns the next batch, time-major, on the learner's device."""
-        started = time.perf_counter()
         batch = next(batches, None)
-        self._replay_wait += time.perf_counter() - started
         if batch is None:
             raise RuntimeError(f"Replay gave {done} batches of the {total} needed.")
         return {key: self._to_device(value) for key, value in batch.items()}
@@ -182,69 +205,21 @@ class DV3Learner(TorchLearner):
         self, batch: dict[str, Tensor]
     ) -> tuple[dict[str, Tensor], Posterior]:
         """Takes one gradient step; returns its metrics and the (detached) states."""
-        net, config = self.net, self.config
-        with self._autocast():
-            images = images_to_float(batch["obs"].flatten(0, 1))
-            posterior = self._posterior(images, batch)
-            prior = net.rssm.predict(posterior.h)
-            states = posterior.states.flatten(0, 1)
-            reconstructed = net.decoder(states)
-            reward_logits = net.reward_head(states)
-            continue_logits = net.continue_head(states).squeeze(-1)
-        dynamics, representation, kl = losses.kl_losses(
-            posterior.probs, prior, config.free_bits
+        encoded, posterior = self._posterior(batch)
+        loss, metrics, by_sequence = self.parts.world_model_loss(
+            encoded.images, posterior, batch["rewards"], batch["is_terminated"]
         )
-        image = losses.image_loss(reconstructed.float(), images)
-        reward = losses.reward_loss(reward_logits, batch["rewards"].flatten())
-        is_terminated = batch["is_terminated"].flatten()
-        goes_on = losses.continue_loss(continue_logits, is_terminated)
-        total = (
-            image
-            + reward
-            + goes_on
-            + config.kl_dynamics_scale * dynamics
-            + config.kl_representation_scale * representation
-        )
-        if config.replay_uses_losses:
-            self._sequence_losses.append(
-                losses.sequence_losses(
-                    reconstructed.float(),
-                    images,
-                    reward_logits,
-                    batch["rewards"].flatten(),
-                    continue_logits,
-                    is_terminated,
-                    posterior.probs,
-                    prior,
-                    config.free_bits,
-                    config.kl_dynamics_scale + config.kl_representation_scale,
-                )
-            )
-        norm = self._descend("world_model", total)
-        metrics = {
-            "world_model_loss": total,
-            "image_loss": image,
-            "reward_loss": reward,
-            "continue_loss": goes_on,
-            "dynamics_loss": dynamics,
-            "representation_loss": representation,
-            "kl": kl,
-            "posterior_entropy": entropy(posterior.probs.detach()).sum(-1).mean(),
-            "prior_entropy": entropy(prior.detach()).sum(-1).mean(),
-            "world_model_grad_norm": norm,
-        }
+        if by_sequence is not None:
+            self._sequence_losses.append(by_sequence)
+        metrics |= self._descend(loss, "world_model")
         return metrics, Posterior(*(part.detach() for part in posterior))
 
-    def _posterior(self, images: Tensor, batch: dict[str, Tensor]) -> Posterior:
+    def _posterior(self, batch: dict[str, Tensor]) -> tuple[Encoded, Posterior]:
+        """Runs the world model over a batch."""
         is_first = batch["is_first"]
         noise = self._uniform(*is_first.shape, self.net.size.latent_groups)
-        return self.net.infer_states(images, batch["actions"], is_first, noise)
-
-    @torch.no_grad()
-    def _infer_states(self, batch: dict[str, Tensor]) -> Posterior:
-        """Runs the world model over a batch without training it."""
-        with self._autocast():
-            return self._posterior(images_to_float(batch["obs"].flatten(0, 1)), batch)
+        encoded = self.parts.encode(batch["obs"], batch["actions"], is_first)
+        return encoded, self.parts.unroll(encoded, noise)
 
     # Actor and critic
 
@@ -252,42 +227,16 @@ class DV3Learner(TorchLearner):
         self, posterior: Posterior, batch: dict[str, Tensor]
     ) -> dict[str, Tensor]:
         """Dreams from posterior states; one gradient step for actor and critic each."""
-        net, config = self.net, self.config
         starts, starts_continue = self._draw_starts(posterior, batch["is_terminated"])
-        noise = self._uniform(config.horizon_H, len(starts), net.size.latent_groups + 1)
-        with self._autocast():
-            dream = net.dream(starts, noise)
-            with torch.no_grad():
-                reward_logits = net.reward_head(dream.states[1:])
-                continue_logits = net.continue_head(dream.states[1:]).squeeze(-1)
-                slow_logits = net.slow_critic(dream.states[:-1])
-                last_logits = net.critic(dream.states[-1:])
-            value_logits = net.critic(dream.states[:-1])
-        rewards, slow_values = two_hot_mean(reward_logits), two_hot_mean(slow_logits)
-        discounts = config.gamma * torch.sigmoid(continue_logits.float())
-        values = two_hot_mean(torch.cat([value_logits.detach(), last_logits]))
-        returns = losses.lambda_returns(rewards, discounts, values, config.gae_lambda)
-        weights = losses.dream_weights(discounts, starts_continue)
-        return_range = self._track_return_range(returns)
-        advantages = (returns - values[:-1]) / return_range.clamp(min=1.0)
-        actor, policy_entropy = losses.actor_loss(
-            dream.probs, dream.actions, advantages, weights, config.entropy_scale
+        groups = self.net.size.latent_groups
+        noise = self._uniform(self.config.horizon_H, len(starts), groups + 1)
+        dream = self.parts.dream(starts, noise)
+        valued = self.parts.value_dream(dream.states, dream.probs, starts_continue)
+        return_range = self._track_return_range(valued.returns)
+        loss, metrics = self.parts.actor_critic_loss(
+            valued, dream.actions, return_range
         )
-        critic = losses.critic_loss(
-            value_logits, returns, slow_values, weights, config.slow_critic_scale
-        )
-        metrics = {
-            "actor_loss": actor,
-            "critic_loss": critic,
-            "policy_entropy": policy_entropy,
-            "return_range": return_range,
-            "dream_return": returns.mean(),
-            "dream_reward": rewards.mean(),
-            "dream_value": values.mean(),
-            "advantage_std": advantages.std(correction=0),
-            "actor_grad_norm": self._descend("actor", actor),
-            "critic_grad_norm": self._descend("critic", critic),
-        }
+        metrics |= self._descend(loss, "actor", "critic")
         self._move_slow_critic()
         return metrics
 
@@ -328,23 +277,22 @@ class DV3Learner(TorchLearner):
 
     # Tools
 
-    def _autocast(self) -> torch.autocast:
-        return torch.autocast(
-            self._device.type, torch.bfloat16, enabled=self.config.mixed_precision
-        )
-
     def _uniform(self, *shape: int) -> Tensor:
         return torch.rand(shape, generator=self._generator, device=self._device)
 
-    def _descend(self, name: str, loss: Tensor) -> Tensor:
-        """Takes one optimiser step and returns the gradient's norm before clipping."""
-        optimizer = self.get_optimizer(DEFAULT_MODULE_ID, name)
-        params = optimizer.param_groups[0]["params"]
-        optimizer.zero_grad(set_to_none=True)
+    def _descend(self, loss: Tensor, *names: str) -> dict[str, Tensor]:
+        """Takes a step with each optimiser; returns the norms before clipping."""
+        optimizers = [self.get_optimizer(DEFAULT_MODULE_ID, name) for name in names]
+        for optimizer in optimizers:
+            optimizer.zero_grad(set_to_none=True)
         loss.backward()
-        if world_size() > 1:
-            average([param.grad for param in params])
-        limit = getattr(self.config, f"{name}_grad_clip_by_global_norm")
-        norm = torch.nn.utils.clip_grad_norm_(params, limit)
-        optimizer.step()
-        return norm
+        norms = {}
+        for name, optimizer in zip(names, optimizers, strict=True):
+            params = optimizer.param_groups[0]["params"]
+            if world_size() > 1:
+                average([param.grad for param in params])
+            limit = getattr(self.config, f"{name}_grad_clip_by_global_norm")
+            norm = torch.nn.utils.clip_grad_norm_(params, limit)
+            norms[f"{name}_grad_norm"] = norm
+            optimizer.step()
+        return norms

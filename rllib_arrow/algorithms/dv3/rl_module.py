@@ -26,7 +26,8 @@ class Dream(NamedTuple):
 
     states: Tensor  # [H + 1, N, state_units], without gradient
     actions: Tensor  # int64 [H, N]
-    probs: Tensor  # [H, N, num_actions], with gradient to the actor alone
+    # [H, N, num_actions], with gradient to the actor alone; None if left to the caller.
+    probs: Tensor | None
 
 
 class DV3RLModule(ForwardByActing, TorchRLModule, InferenceOnlyAPI):
@@ -46,9 +47,9 @@ class DV3RLModule(ForwardByActing, TorchRLModule, InferenceOnlyAPI):
         self.actor = Actor(size, self.num_actions)
         if self.inference_only:
             return
-        self.decoder = Decoder(size.state_units, shape, size.cnn_depth)
+        self.decoder = Decoder(size.state, shape, size.cnn_depth)
         self.reward_head = TwoHotHead(size)
-        self.continue_head = MLP(size.state_units, size.mlp_units, size.mlp_layers, 1)
+        self.continue_head = MLP(size.state, size.mlp_units, size.mlp_layers, 1)
         self.critic = TwoHotHead(size)
         self.slow_critic = copy.deepcopy(self.critic).requires_grad_(False)
         # Running 5th and 95th percentile of the dreams' returns.
@@ -148,24 +149,25 @@ class DV3RLModule(ForwardByActing, TorchRLModule, InferenceOnlyAPI):
             noise: uniform [H, N, groups + 1]; the first column draws the action.
         """
         states, all_actions, all_probs = [starts], [], []
-        h, z = starts.split([self.size.gru_units, self.size.latent_units], dim=-1)
         for u in noise:
             with torch.enable_grad():
                 probs = self.actor(states[-1])
-            actions = sample_index(probs, u[:, 0])
-            h, z = self.rssm.imagine_step(h, z, actions, u[:, 1:])
-            states.append(torch.cat([h, z], dim=-1))
+            state, actions = self.dream_step(states[-1], probs, u)
+            states.append(state)
             all_actions.append(actions)
             all_probs.append(probs)
         with torch.enable_grad():
             probs = torch.stack(all_probs)
         return Dream(torch.stack(states), torch.stack(all_actions), probs)
 
-    def compile_parts(self) -> None:
-        """Compiles the networks and the step of a dream; loops take too long to."""
-        for part in (self.encoder, self.decoder, self.reward_head, self.critic):
-            torch.nn.Module.compile(part)
-        self.rssm.imagine_step = torch.compile(self.rssm.imagine_step)
+    def dream_step(
+        self, state: Tensor, probs: Tensor, u: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        """Returns the next state [N, state_units] and the actions that led to it."""
+        h, z = state.split([self.size.gru_units, self.size.latent_units], dim=-1)
+        actions = sample_index(probs, u[:, 0])
+        h, z = self.rssm.imagine_step(h, z, actions, u[:, 1:])
+        return torch.cat([h, z], dim=-1), actions
 
     # RLlib's forward methods
 

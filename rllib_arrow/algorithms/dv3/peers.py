@@ -1,27 +1,10 @@
-"""What a learner's process needs: its peers, and its memory."""
+"""Learners in step: how many there are, what they agree on, their mean gradients."""
 
 from __future__ import annotations
-
-import ctypes
 
 import torch
 from torch import Tensor
 from torch import distributed as dist
-
-# The numbers of glibc's malloc.h.
-M_TRIM_THRESHOLD, M_MMAP_MAX = -1, -4
-
-
-def keep_freed_memory() -> None:
-    """Keeps large blocks in the process when they are freed, where glibc allows it.
-
-    An update frees and asks again for the same few hundred megabytes. Handing them
-    back to the system each time costs a tenth of the update in page faults.
-    """
-    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
-    if mallopt is not None:
-        mallopt(M_MMAP_MAX, 0)
-        mallopt(M_TRIM_THRESHOLD, 2**31 - 1)
 
 
 def world_size() -> int:
@@ -42,3 +25,12 @@ def average(gradients: list[Tensor]) -> None:
     parts = flat.split([gradient.numel() for gradient in gradients])
     for gradient, part in zip(gradients, parts, strict=True):
         gradient.copy_(part.view(gradient.shape))
+
+
+def all_agree(value: bool) -> bool:
+    """Returns whether the value is true for every learner."""
+    if world_size() == 1:
+        return value
+    least = torch.tensor(int(value))
+    dist.all_reduce(least, dist.ReduceOp.MIN)
+    return bool(least)

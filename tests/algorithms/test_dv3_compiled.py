@@ -1,0 +1,167 @@
+"""Compiled updates: the same numbers, no graph break, no wait, and when they are used.
+
+Most tests trace the graphs without translating them to C++ (`aot_eager`), which shows
+graph breaks and wrong sums alike in seconds; the slow one compiles for good.
+"""
+
+import shutil
+
+import pytest
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from rllib_arrow.algorithms.dv3 import compiling, parts
+from rllib_arrow.algorithms.dv3.learner import DV3Learner
+from rllib_arrow.errors import UserError
+from tests.algorithms.dv3_tools import make_learner, random_batches
+from tests.algorithms.tiny import tiny_config
+
+ALIKE = ("image_loss", "reward_loss", "kl", "critic_loss", "policy_entropy")
+
+
+@pytest.fixture
+def traced(monkeypatch):
+    monkeypatch.setattr(parts, "BACKEND", "aot_eager")
+    torch.compiler.reset()
+    yield
+    torch.compiler.reset()
+
+
+@pytest.fixture
+def no_compiler(monkeypatch):
+    monkeypatch.setattr(shutil, "which", lambda name: None)
+
+
+def assert_alike(one: DV3Learner, other: DV3Learner) -> None:
+    metrics = [learner.learn_epoch(0, random_batches()) for learner in (one, other)]
+    for name in ALIKE:
+        assert metrics[1][name] == pytest.approx(metrics[0][name], rel=1e-4), name
+    pairs = zip(one.net.parameters(), other.net.parameters(), strict=True)
+    for mine, theirs in pairs:
+        torch.testing.assert_close(mine, theirs, rtol=1e-3, atol=1e-4)
+
+
+@pytest.mark.usefixtures("traced")
+def test_graphs_without_a_break_learn_what_plain_updates_learn():
+    settings = {"horizon_H": 6}  # more than one block
+    assert_alike(
+        make_learner(use_compile=False, **settings),
+        make_learner(use_compile=True, **settings),
+    )
+
+
+@pytest.mark.slow
+def test_compiled_updates_learn_what_plain_updates_learn():
+    compiled = make_learner(use_compile=True)
+    assert_alike(make_learner(use_compile=False), compiled)
+    again = make_learner(use_compile=True)
+    again.learn_epoch(0, random_batches())
+    for mine, theirs in zip(
+        compiled.net.parameters(), again.net.parameters(), strict=True
+    ):
+        assert torch.equal(mine, theirs)
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("traced")
+def test_compiled_updates_take_mixed_precision_too():
+    plain = make_learner(use_compile=False, mixed_precision=True)
+    traced = make_learner(use_compile=True, mixed_precision=True)
+    metrics = [one.learn_epoch(0, random_batches()) for one in (plain, traced)]
+    for name in ALIKE:
+        assert metrics[1][name] == pytest.approx(metrics[0][name], rel=0.02), name
+
+
+class Waits(TorchDispatchMode):
+    """Notes operations that hand a tensor's value to Python, and counts all."""
+
+    def __init__(self):
+        super().__init__()
+        self.found, self.count = [], 0
+
+    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+        self.count += 1
+        if function is torch.ops.aten._local_scalar_dense.default:
+            self.found.append(function)
+        return function(*args, **kwargs or {})
+
+
+def test_an_update_never_waits_for_a_value():
+    learner = make_learner()
+    learner.learn_epoch(0, random_batches())
+    batch = {k: learner._to_device(v) for k, v in next(random_batches()).items()}
+    with Waits() as waits:
+        _, posterior = learner.update_world_model(batch)
+        learner.update_actor_critic(posterior, batch)
+    assert waits.count > 100
+    assert not waits.found
+    with Waits() as waits:
+        batch["rewards"].sum().item()
+    assert len(waits.found) == 1
+
+
+def test_auto_compiles_long_runs_alone():
+    config = tiny_config("DV3", epochs_per_task=800)  # 2 x 800 epochs of 7 updates
+    assert config.use_compile == "auto"
+    assert compiling.wants_compiled(config)
+    config.curriculum["epochs_per_task"] = 100
+    assert not compiling.wants_compiled(config)
+    assert not make_learner().is_compiled
+    config.use_compile = True
+    assert compiling.wants_compiled(config)
+
+
+@pytest.mark.usefixtures("no_compiler")
+def test_without_a_compiler_auto_does_without_and_true_says_so(monkeypatch):
+    monkeypatch.setattr(compiling, "is_worth_compiling", lambda config: True)
+    assert not make_learner(use_compile="auto").is_compiled
+    with pytest.raises(UserError, match=r"use_compile \(True\).*no C\+\+ compiler"):
+        make_learner(use_compile=True)
+
+
+@pytest.mark.usefixtures("traced")
+def test_a_restored_learner_computes_as_the_one_before():
+    compiled, plain = make_learner(use_compile=True), make_learner(use_compile=False)
+    state = compiled.get_state()
+    assert state["compiled"] is True
+    restored = make_learner(use_compile=False)
+    restored.set_state(state)
+    assert restored.is_compiled
+    assert isinstance(restored.parts, parts.CompiledParts)
+    restored.set_state(plain.get_state())
+    assert not restored.is_compiled
+    # A checkpoint of the time before there was a choice was computed as it stands.
+    older = {key: value for key, value in state.items() if key != "compiled"}
+    compiled.set_state(older)
+    assert not compiled.is_compiled
+
+
+@pytest.mark.usefixtures("traced")
+def test_a_compiled_run_is_not_continued_without_a_compiler(monkeypatch):
+    state = make_learner(use_compile=True).get_state()
+    monkeypatch.setattr(shutil, "which", lambda name: None)
+    plain = make_learner(use_compile=False)
+    with pytest.raises(UserError, match="checkpoint is of a run with compiled"):
+        plain.set_state(state)
+
+
+def test_compiled_code_is_kept_in_the_users_cache(monkeypatch, tmp_path):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.delenv("TORCHINDUCTOR_CACHE_DIR", raising=False)
+    compiling.keep_compiled_code()
+    folder = str(tmp_path / "rllib_arrow" / "compiled")
+    assert compiling.os.environ["TORCHINDUCTOR_CACHE_DIR"] == folder
+    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", "elsewhere")
+    compiling.keep_compiled_code()
+    assert compiling.os.environ["TORCHINDUCTOR_CACHE_DIR"] == "elsewhere"
+
+
+def test_blocks_divide_the_steps():
+    assert [parts.steps_in_block(n) for n in (16, 32, 12, 15, 7, 6)] == [
+        4,
+        4,
+        4,
+        5,
+        1,
+        3,
+    ]
