@@ -11,7 +11,9 @@ from ray.rllib.core import DEFAULT_MODULE_ID
 
 from benchmarks.sac import build_ours, build_peer, random_rows, rllib_batch
 from rllib_arrow import TESSACConfig
+from rllib_arrow.algorithms.tes_sac import losses
 from rllib_arrow.algorithms.tes_sac.learner import TESSACLearner
+from rllib_arrow.algorithms.tes_sac.rl_module import RAW_LOGITS
 from rllib_arrow.algorithms.tes_sac.transitions import to_transitions
 
 CPU = torch.device("cpu")
@@ -319,3 +321,25 @@ def test_too_few_batches_are_an_error_and_progress_is_told():
             0, iter(rows_from(0, 2)), on_progress=lambda *at: told.append(at)
         )
     assert told == [(1, 3), (2, 3)]
+
+
+# The limit of the logits.
+
+
+def test_logits_beyond_their_limit_are_drawn_back_by_learning():
+    config = small_config(max_logit_gap=3.0, updates_per_epoch=60, actor_lr=5e-3)
+    learner, rows = build_ours(config), rows_from(4)[0]
+    module = learner.module[DEFAULT_MODULE_ID]
+    with torch.no_grad():
+        for parameter in module.pi.parameters():
+            parameter *= 20.0
+
+    def excess() -> float:
+        transitions = to_transitions(rows, CPU)
+        logits = module.forward_train(transitions)[RAW_LOGITS]
+        return (losses.spread(logits) - 3.0).clamp(min=0).mean().item()
+
+    before = excess()
+    assert before > 10
+    costs = learn_one(learner, rows)
+    assert excess() < before / 4 and costs["gap_cost"] > 0

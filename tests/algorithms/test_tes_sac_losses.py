@@ -139,6 +139,13 @@ def test_a_certain_policy_learns_of_a_better_action_only_within_a_logit_gap():
     assert gradient(7.0) == pytest.approx(-p * (1 - p) * (5 + 0.5 * 7) / 20)
 
 
+def test_logits_that_are_scaled_down_cost_the_square_of_their_excess():
+    logits = torch.tensor([[0.0, 10.0], [0.0, 4.0], [0.0, 99.0]])
+    weights = torch.tensor([1.0, 1.0, 0.0])
+    assert losses.gap_cost(logits, 7.0, weights).item() == pytest.approx(0.01 * 9 / 2)
+    assert losses.gap_cost(logits, None, weights).item() == 0.0
+
+
 def test_a_minibatch_without_any_transition_has_no_loss():
     values, weights = torch.tensor([3.0, 4.0]), torch.zeros(2)
     assert losses.weighted_mean(values, weights).item() == 0.0

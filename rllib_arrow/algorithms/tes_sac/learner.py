@@ -31,6 +31,7 @@ from torch import distributed as dist
 
 from rllib_arrow.algorithms.tes_sac import losses
 from rllib_arrow.algorithms.tes_sac.entropy_target import EntropyTarget
+from rllib_arrow.algorithms.tes_sac.rl_module import RAW_LOGITS
 from rllib_arrow.algorithms.tes_sac.transitions import WEIGHTS, to_transitions
 from rllib_arrow.seeding import derive_seed
 
@@ -192,6 +193,9 @@ class TESSACLearner(SACTorchLearner):
             "qf_twin_loss": losses.critic_loss(q_twin, actions, targets, weights),
             "policy_loss": losses.policy_loss(
                 *policy, torch.minimum(q, q_twin), alpha, weights
+            ),
+            "gap_cost": losses.gap_cost(
+                fwd_out[RAW_LOGITS], config.max_logit_gap, weights
             ),
             "alpha_loss": losses.alpha_loss(log_alpha, entropy, target_entropy),
         }

@@ -10,6 +10,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+GAP_COST = 0.01  # of a logit one too far; small against the values it competes with
+
 
 def weighted_mean(values_B: Tensor, weights_B: Tensor) -> Tensor:
     """Returns the mean over the transitions that count; 0 if none does."""
@@ -76,6 +78,18 @@ def within_gap(logits_B_A: Tensor, max_gap: float | None) -> Tensor:
         return logits_B_A
     gap_B_1 = spread(logits_B_A.detach()).unsqueeze(-1)
     return logits_B_A * (max_gap / gap_B_1.clamp(min=max_gap))
+
+
+def gap_cost(logits_B_A: Tensor, max_gap: float | None, weights_B: Tensor) -> Tensor:
+    """Returns what logits cost that `within_gap` has to scale down; 0 without a limit.
+
+    Behind the scale nothing else would hold them: they grew a thousandfold, and what
+    is learned could hardly turn them any more.
+    """
+    if max_gap is None:
+        return weights_B.new_zeros(())
+    excess_B = (spread(logits_B_A) - max_gap).clamp(min=0.0)
+    return GAP_COST * weighted_mean(excess_B**2, weights_B)
 
 
 def spread(values_B_A: Tensor) -> Tensor:

@@ -31,6 +31,8 @@ from rllib_arrow.algorithms.tes_sac.losses import log_policy, within_gap
 from rllib_arrow.errors import UserError
 from rllib_arrow.models.images import SMALLEST, channel_plan
 
+RAW_LOGITS = "raw_logits"
+
 
 class PixelEncoder(nn.Module):
     """Stride-2 convolutions of doubling depth down to 4 x 4, with ReLU, flattened."""
@@ -114,8 +116,10 @@ class TESSACRLModule(ForwardByActing, DefaultSACTorchRLModule):
 
     def action_logits(self, obs: Tensor, state: tuple) -> Tensor:
         """Returns the policy's logits for the frames."""
-        features = self.pi_encoder({Columns.OBS: obs})[ENCODER_OUT]
-        return within_gap(self.pi(features), self.model_config.get("max_logit_gap"))
+        return within_gap(self._logits(obs), self.model_config.get("max_logit_gap"))
+
+    def _logits(self, obs: Tensor) -> Tensor:
+        return self.pi(self.pi_encoder({Columns.OBS: obs})[ENCODER_OUT])
 
     def _policy(self, obs: Tensor) -> tuple[Tensor, Tensor]:
         return log_policy(self.action_logits(obs, ()))
@@ -124,14 +128,18 @@ class TESSACRLModule(ForwardByActing, DefaultSACTorchRLModule):
 
     @override(DefaultSACTorchRLModule)
     def _forward_train_discrete(self, batch: dict[str, Any]) -> dict[str, Tensor]:
-        """Returns what RLlib's SAC returns, without a graph for the next states."""
+        """Returns what RLlib's SAC returns, and the logits as the network gives them.
+
+        The next states have no graph.
+        """
         current = {Columns.OBS: batch[Columns.OBS]}
         output = {
             QF_PREDS: self._q(current, self.qf_encoder, self.qf),
             QF_TWIN_PREDS: self._q(current, self.qf_twin_encoder, self.qf_twin),
         }
-        output[ACTION_PROBS], output[ACTION_LOG_PROBS] = self._policy(
-            batch[Columns.OBS]
+        logits = output[RAW_LOGITS] = self._logits(batch[Columns.OBS])
+        output[ACTION_PROBS], output[ACTION_LOG_PROBS] = log_policy(
+            within_gap(logits, self.model_config.get("max_logit_gap"))
         )
         with torch.no_grad():
             following = {Columns.OBS: batch[Columns.NEXT_OBS]}

@@ -32,8 +32,8 @@ class TESSACConfig(ContinualConfig, SACConfig):
     max_logit_gap: float | None = setting(
         None,
         "The policy's logits are scaled down where they lie farther apart than this, "
-        "so that it never becomes too certain to learn; None, as in the paper, for "
-        "no limit.",
+        "and drawn back, so that it never becomes too certain to learn; None, as in "
+        "the paper, for no limit.",
         "> 0",
     )
     target_entropy_fraction: float = setting(
