@@ -101,3 +101,18 @@ def test_the_readmes_loop_plays_a_checkpoint(
     monkeypatch.chdir(tmp_path)
     exec(text, {})
     assert float(capsys.readouterr().out.splitlines()[-1]) >= 0
+
+
+@pytest.mark.slow
+def test_the_page_for_users_of_rllib_runs_from_top_to_bottom(
+    tmp_path, monkeypatch, capsys, ray_two_cpus
+):
+    monkeypatch.chdir(tmp_path)
+    names: dict = {}
+    for block in python_blocks(ROOT / "docs" / "rllib.md"):
+        exec(block, names)
+    assert not names["results"].errors and not names["population"].errors
+    assert [r.metrics["training_iteration"] for r in names["population"]] == [4, 4]
+    scores = names["runs"].scores
+    assert set(scores.eval_task) == {"breakout", "space_invaders"}
+    assert scores.run.nunique() == 2 and not names["runs"].metrics.empty

@@ -227,7 +227,7 @@ def test_a_task_of_another_suite_joins_where_the_spaces_agree():
         steps += 1
     assert steps == 500 and task.reward_scale == 2
     with pytest.raises(ValueError, match="they must agree"):
-        make_task("minatar", "coinrun/nb", 1)
+        make_task("minatar", "atari/boxing", 1)
     entry = {"id": "minigrid/lava_gap", "kwargs": {"sticky": 0.0}}
     with pytest.raises(ValueError, match="option of suite 'minigrid' 'sticky'"):
         make_task("minatar", entry, 1)
