@@ -16,6 +16,7 @@ from rllib_arrow.envs.coinrun import VARIANTS, CoinRunTask
 from rllib_arrow.envs.gymnasium_task import GymnasiumTask
 from rllib_arrow.envs.minatar import MinAtarTask
 from rllib_arrow.envs.minatar_variants import MinAtarVariantTask
+from rllib_arrow.envs.minigrid import IDS as MAZES
 from rllib_arrow.envs.minigrid import MiniGridTask
 from rllib_arrow.envs.options import check_integer, check_known, unknown
 from rllib_arrow.envs.own_task import OwnTask, is_env_name
@@ -147,9 +148,7 @@ SUITES: dict[str, Suite] = {
                 "multi_room": "MultiRoom",
             },
             # A maze pays once, at most 1: ten times that is what a game pays.
-            reward_scales=dict.fromkeys(
-                ("door_key", "simple_crossing", "lava_gap", "multi_room"), 10.0
-            ),
+            reward_scales=dict.fromkeys(MAZES, 10.0),
         ),
     )
 }

@@ -5,12 +5,12 @@ from __future__ import annotations
 import sysconfig
 from pathlib import Path
 
+from rllib_arrow.envs.titles import TITLES
 from rllib_arrow.errors import UserError
 from rllib_arrow.experiments.yaml_files import read_merged
 from rllib_arrow.settings import nearest
 
 METHODS = ("arrow", "dv3", "tes_sac")
-SUITES = ("atari", "coinrun", "minatar_variants", "minatar")
 
 
 def directory() -> Path:
@@ -63,16 +63,10 @@ def grouped() -> dict[str, dict[str, str]]:
 def _group_of(name: str) -> str:
     if name.startswith("sweep_"):
         return "Sweeps"
-    for suite in SUITES:
+    for suite in sorted(TITLES, key=len, reverse=True):  # minatar_variants first
         if any(name.startswith(f"{method}_{suite}") for method in METHODS):
-            return _TITLES[suite]
+            return TITLES[suite]
     return "A first look"
 
 
-_TITLES = {
-    "atari": "Atari",
-    "coinrun": "CoinRun",
-    "minatar": "MinAtar",
-    "minatar_variants": "MinAtar variants",
-}
-_ORDER = ("A first look", *_TITLES.values(), "Sweeps")
+_ORDER = ("A first look", *TITLES.values(), "Sweeps")

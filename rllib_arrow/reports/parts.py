@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 
 from matplotlib.figure import Figure
 
+from rllib_arrow.envs.titles import TITLES
 from rllib_arrow.reports.tables import Table
 from rllib_arrow.runs.results import RATIO, Comparison
 
-_SUITES = {"atari": "Atari", "coinrun": "CoinRun", "minatar": "MinAtar"}
 _SETTINGS = {"default": "default order", "reversed": "reversed order"}
 
 
@@ -32,7 +32,7 @@ class Section:
 
 
 def suite_title(suite: str) -> str:
-    return _SUITES.get(suite, suite)
+    return TITLES.get(suite, suite)
 
 
 def setting_title(setting: str) -> str:

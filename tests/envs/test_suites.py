@@ -12,6 +12,7 @@ from rllib_arrow.envs.suites import (
     task_label,
     task_name,
 )
+from rllib_arrow.envs.titles import TITLES
 from rllib_arrow.errors import UserError
 
 
@@ -91,6 +92,10 @@ def test_a_maze_counts_tenfold_in_training_beside_a_game():
     names = ["space_invaders", "minigrid/lava_gap"]
     tasks = [make_task("minatar", name, 1) for name in names]
     assert [task.reward_scale for task in tasks] == [1.0, 10.0]
+
+
+def test_every_suite_has_a_title():
+    assert list(TITLES) == list(SUITES)
 
 
 def test_rewards_are_raw_whatever_the_reward_scale():

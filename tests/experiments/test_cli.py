@@ -296,7 +296,7 @@ def test_example_list_names_every_file_in_its_group(capsys):
     files = [path.stem for path in tuned_examples.directory().glob("*.yaml")]
     assert sorted(listed) == sorted(files)
     titles = [line for line in lines if not line.startswith("  ")]
-    suites = ["Atari", "CoinRun", "MinAtar", "MinAtar variants"]
+    suites = ["Atari", "CoinRun", "MinAtar", "MinAtar variants", "MiniGrid"]
     assert titles[:-1] == ["A first look", *suites, "Sweeps"]
 
 
