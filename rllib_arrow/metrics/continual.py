@@ -64,15 +64,16 @@ def retention(curve: RunCurve) -> Value:
     """Retention: mean over tasks of the score now divided by that after training.
 
     Both are above random, as 0 is random. Over the tasks met so far except the one in
-    training; one that was not above random after its training is left out.
+    training, each since it was last trained; one that was not above random after its
+    training is left out.
     """
-    current = curve.begun()[-1].task
-    earlier = [e for task, e in curve.first_exposures().items() if task != current]
-    if not earlier:
+    begun = curve.begun()
+    latest = {exposure.task: exposure for exposure in begun}
+    del latest[begun[-1].task]
+    if not latest:
         return undefined("needs a second task")
     kept, notes = [], []
-    for exposure in earlier:
-        task = exposure.task
+    for task, exposure in latest.items():
         learned = curve.score(task, exposure.end)
         if learned < ZERO:
             kept.append(np.nan)

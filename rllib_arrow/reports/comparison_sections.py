@@ -10,7 +10,6 @@ import numpy as np
 from rllib_arrow.reports import paper
 from rllib_arrow.reports.efficiency_sections import planned_frames
 from rllib_arrow.reports.evidence_figures import (
-    headline_figure,
     metrics_figure,
     profiles_figure,
     statistics_figure,
@@ -25,6 +24,7 @@ from rllib_arrow.reports.figures import (
     curves_figure,
     progress_figure,
 )
+from rllib_arrow.reports.headline import headline_figure
 from rllib_arrow.reports.parts import Picture, Section, comparison_title
 from rllib_arrow.reports.tables import (
     MORE_METRICS,

@@ -1,26 +1,23 @@
-"""Figures that compare methods: metrics, intervals, profiles, and one for all."""
+"""Figures that compare methods: metrics, intervals and profiles."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, MaxNLocator, PercentFormatter
 
-from rllib_arrow.envs.suites import task_label
-from rllib_arrow.metrics.statistics import Summary, median_series
-from rllib_arrow.reports.paper import BASELINES
+from rllib_arrow.metrics.statistics import Summary
 from rllib_arrow.reports.style import (
-    FAINT,
     INK,
     WIDTH,
-    band,
-    frames_axis,
     interval_bar,
     legend_below,
     legend_room,
+    longest_line,
     method_label,
     method_style,
     panels,
@@ -60,7 +57,7 @@ def _method_panels(
     """Panels with a row for each method, whose names stand on the left."""
     labels = [method_label(name, comparison.sweep) for name in comparison.methods]
     rows = sum(max(1, 0.75 * (label.count("\n") + 1)) for label in labels)
-    longest = max(len(line) for label in labels for line in label.split("\n"))
+    longest = max(map(longest_line, labels))
     figure, axes = panels(
         lines,
         columns,
@@ -117,22 +114,24 @@ def _metric_panel(
 def statistics_figure(comparison: Comparison) -> Figure:
     """Interquartile means and probabilities of improvement with 95 % intervals."""
     names, pairs = list(comparison.methods), comparison.improvement
-
-    def label(method: str) -> str:
-        return method_label(method, comparison.sweep).replace("\n", " ")
-
-    shown = [label(name) for name in names]
-    against = [f"{label(x)} > {label(y)}" for x, y in pairs]
-    figure, (left, right) = _two_lists(shown, against)
+    label = partial(method_label, sweep=comparison.sweep)
+    reference = comparison.reference
+    title = "Probability of improvement"
+    if all(x == reference for x, _ in pairs):
+        title = f"Probability that {label(reference)} beats"
+        against = [label(y) for _, y in pairs]
+    else:
+        against = [f"{label(x)} > {label(y)}" for x, y in pairs]
+    figure, (left, right) = _two_lists([label(name) for name in names], against)
     for y, (method, interval) in enumerate(comparison.iqm.items()):
         interval_bar(left, y, interval, method_style(method, names)[0])
     left.set_title("Interquartile mean of final scores", loc="left")
     for y, ((x, other), interval) in enumerate(pairs.items()):
-        which = other if x == comparison.reference else x
+        which = other if x == reference else x
         interval_bar(right, y, interval, method_style(which, names)[0])
     right.axvline(0.5, color=INK, linestyle="--", linewidth=1)
     right.set_xlim(0, 1)
-    right.set_title("Probability of improvement", loc="left")
+    right.set_title(title, loc="left")
     right.set_visible(bool(pairs))
     return figure
 
@@ -142,8 +141,8 @@ def _two_lists(
 ) -> tuple[Figure, Sequence[Axes]]:
     """Two panels of horizontal intervals, with room for the longest names."""
     left_room, right_room = (
-        0.3 + 0.08 * max(map(len, texts), default=0)
-        for texts in (left_labels, right_labels)
+        0.3 + 0.08 * max(map(longest_line, labels), default=0)
+        for labels in (left_labels, right_labels)
     )
     height = 0.34 * max(len(left_labels), len(right_labels), 2)
     figure, axes = panels(
@@ -163,10 +162,8 @@ def profiles_figure(comparison: Comparison) -> Figure:
     rows = len(comparison.differences)
     height = max(2.2, 0.3 * rows)
     room = legend_room(labels)
-    gap = 0.4 + 0.075 * max(
-        (_longest(method_label(m, comparison.sweep)) for m in comparison.differences),
-        default=0,
-    )
+    others = [method_label(name, comparison.sweep) for name in comparison.differences]
+    gap = 0.4 + 0.075 * max(map(longest_line, others), default=0)
     figure, axes = panels(1, 2, WIDTH, height, gap=gap, legend=room)
     left, right = axes.flat
     handles = []
@@ -191,9 +188,7 @@ def profiles_figure(comparison: Comparison) -> Figure:
         if metric in found:
             interval_bar(right, y, found[metric].mean, method_style(method, names)[0])
     right.axvline(0, color=INK, linestyle="--", linewidth=1)
-    right.set_yticks(
-        range(rows), [method_label(m, comparison.sweep) for m in differences]
-    )
+    right.set_yticks(range(rows), others)
     right.set_ylim(max(rows, 2) - 0.5, -0.5)
     right.grid(axis="y", visible=False)
     reference = method_label(comparison.reference, comparison.sweep).replace("\n", " ")
@@ -203,97 +198,7 @@ def profiles_figure(comparison: Comparison) -> Figure:
     return figure
 
 
-def _longest(label: str) -> int:
-    return max(map(len, label.split("\n")))
-
-
 def _paired_metric(comparison: Comparison) -> str:
     """Retention, or the mean score where no run has a retention."""
     known = [m for found in comparison.differences.values() for m in found]
     return "retention" if "retention" in known or not known else "ACC"
-
-
-def headline_figure(comparison: Comparison) -> Figure:
-    """The first task through the curriculum, and what is left of earlier tasks."""
-    everyone = list(comparison.methods)
-    names = _headline_methods(everyone)
-    labels = [method_label(name, comparison.sweep) for name in names]
-    rows = sum(max(1, 0.75 * (label.count("\n") + 1)) for label in labels)
-    longest = max(map(_longest, labels))
-    figure, axes = panels(
-        1,
-        2,
-        WIDTH,
-        max(2.3, 0.36 * rows),
-        gap=0.35 + 0.08 * longest,
-        legend=legend_room(labels),
-    )
-    left, right = axes.flat
-    task = comparison.first_curve.tasks[0]
-    name = task_label(comparison.suite, task)
-    handles = []
-    for method in names:
-        curves = comparison.methods[method].curves
-        series = median_series(curves, [c.scores[:, c.columns[task]] for c in curves])
-        handles.append(band(left, series, method_style(method, everyone)))
-    _shade_training(left, comparison, task)
-    left.set_title(f"Score on {name}, the first task", loc="left")
-    left.set_ylabel("0 = random, 1 = trained alone")
-    frames_axis(left)
-    for y, method in enumerate(names):
-        _kept_bar(right, y, comparison, method, method_style(method, everyone)[0])
-    right.set_yticks(range(len(names)), labels)
-    right.set_ylim(len(names) - 0.4, -0.6)
-    right.tick_params(axis="y", length=0)
-    right.grid(axis="y", visible=False)
-    right.axvline(0, color=INK, linewidth=0.8)
-    right.axvline(1, color=INK, linewidth=0.8, linestyle="--")
-    right.xaxis.set_major_formatter(PercentFormatter(1, decimals=0))
-    right.set_xlabel("100 % = nothing forgotten; dots are seeds")
-    right.set_title("How much of earlier tasks is left at the end", loc="left")
-    legend_below(figure, handles, labels)
-    return figure
-
-
-def _headline_methods(names: Sequence[str]) -> list[str]:
-    """The paper's methods, or the first few: what can be taken in at a glance."""
-    known = [name for name in names if name in BASELINES]
-    return known if len(known) > 1 else list(names[:6])
-
-
-def _shade_training(ax: Axes, comparison: Comparison, task: str) -> None:
-    """Grey where the task is trained, with words for it."""
-    curve = comparison.first_curve
-    for i, exposure in enumerate(e for e in curve.exposures if e.task == task):
-        start, end = np.interp(
-            [exposure.start, exposure.end], curve.epochs, curve.frames
-        )
-        ax.axvspan(start, end, color=FAINT, alpha=0.6, linewidth=0, zorder=0)
-        if i == 0:
-            where = ax.get_xaxis_transform()
-            about = {"transform": where, "va": "top", "size": 8.5}
-            ax.text((start + end) / 2, 0.99, "trained", ha="center", **about)
-            middle = (end + curve.frames[-1]) / 2
-            ax.text(middle, 0.99, "other tasks are trained", ha="center", **about)
-
-
-def _kept_bar(
-    ax: Axes, y: int, comparison: Comparison, method: str, colour: str
-) -> None:
-    result = comparison.methods[method]
-    summary = result.summary("retention")
-    if not summary.seeds:
-        ax.text(0.02, y, "learned no earlier task", va="center", size=8.5)
-        return
-    ax.barh(y, summary.median, color=colour, height=0.62, alpha=0.85)
-    seeds = list(result.of_seeds("retention").values())
-    ax.plot(seeds, [y] * len(seeds), "o", color=INK, markersize=3.6, alpha=0.65)
-    ax.annotate(
-        f"{summary.median:.0%}",
-        (max(summary.median, *seeds, 0), y),
-        xytext=(7, 0),
-        textcoords="offset points",
-        va="center",
-        weight="bold",
-    )
-    ax.margins(x=0.16)

@@ -7,6 +7,7 @@ import numpy as np
 from rllib_arrow.envs.suites import task_label
 from rllib_arrow.metrics.curve import RunCurve
 from rllib_arrow.metrics.statistics import Interval, Paired
+from rllib_arrow.reports.figures import MAX_TASKS
 from rllib_arrow.reports.tables import EMPTY, Cell, Row, Table, metric_heading
 from rllib_arrow.runs.evidence import PAIRED_METRICS
 from rllib_arrow.runs.results import Comparison, MethodResult
@@ -14,7 +15,7 @@ from rllib_arrow.runs.results import Comparison, MethodResult
 
 def raw_table(comparison: Comparison) -> Table:
     """Each task's raw return after its own training and at the end, by method."""
-    suite, tasks = comparison.suite, comparison.first_raw.tasks
+    suite, tasks = comparison.suite, comparison.first_raw.tasks[:MAX_TASKS]
     table = Table(
         "Raw return right after a task's own training → at the end, median over seeds",
         ["Method", *(task_label(suite, task) for task in tasks)],
@@ -25,7 +26,15 @@ def raw_table(comparison: Comparison) -> Table:
     for method, result in comparison.methods.items():
         cells = [f"{_own_end(result, t)} → {_end(result, t)}" for t in tasks]
         table.rows.append(_row(method, *cells))
+    table.notes += more_tasks(comparison)
     return table
+
+
+def more_tasks(comparison: Comparison) -> list[str]:
+    """Says that not all tasks are shown, where there are too many."""
+    count = len(comparison.first_raw.tasks)
+    told = f"Shown are the first {MAX_TASKS} of {count} tasks."
+    return [told] if count > MAX_TASKS else []
 
 
 def after_training(curve: RunCurve, task: str) -> float:

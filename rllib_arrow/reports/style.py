@@ -84,6 +84,11 @@ def method_label(method: str, sweep: str) -> str:
     return "\n".join(textwrap.wrap(name, 24)) if name[:1] != "_" else f" {name}"
 
 
+def longest_line(label: str) -> int:
+    """Returns the number of letters in a label's longest line."""
+    return max(map(len, label.split("\n")))
+
+
 def method_style(method: str, others: Sequence[str]) -> tuple[str, str]:
     """Returns colour and line style; the paper's methods have colours of their own."""
     if method in _METHOD_COLOURS:
@@ -140,9 +145,7 @@ def legend_room(labels: Sequence[str], width: float = WIDTH) -> float:
 
 
 def _legend_columns(labels: Sequence[str], width: float) -> int:
-    longest = max(
-        (len(line) for label in labels for line in label.split("\n")), default=1
-    )
+    longest = max(map(longest_line, labels), default=1)
     return max(1, min(6, len(labels), int(width / (0.45 + 0.078 * longest))))
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from rllib_arrow.envs.suites import task_label
-from rllib_arrow.reports.evidence_tables import after_training
+from rllib_arrow.reports.evidence_tables import after_training, more_tasks
+from rllib_arrow.reports.figures import MAX_TASKS
 from rllib_arrow.reports.parts import comparison_title
 from rllib_arrow.reports.tables import Cell, Row, Table, format_summary
 from rllib_arrow.runs.load import Runs
@@ -48,7 +49,8 @@ def _returns(comparison: Comparison, results: Results) -> Table:
         ],
     )
     scales = results.normalisers[comparison.suite].scales
-    for task in comparison.first_raw.tasks:
+    table.notes += more_tasks(comparison)
+    for task in comparison.first_raw.tasks[:MAX_TASKS]:
         for method, result in comparison.methods.items():
             curves = [curve for curve in result.raw if task in curve.columns]
             start = [curve.score(task, 0) for curve in curves]

@@ -38,11 +38,11 @@ def test_retention_below_random_is_below_zero():
     assert retention(curve).value == pytest.approx(-0.2)
 
 
-def test_retention_over_two_cycles_is_against_the_first_exposure():
-    assert TWO_CYCLE.cycles == 2
-    first = TWO_CYCLE.first_exposures()["A"]
-    expected = TWO_CYCLE.score("A", TWO_CYCLE.end) / TWO_CYCLE.score("A", first.end)
-    assert retention(TWO_CYCLE).value == pytest.approx(expected)
+def test_retention_over_two_cycles_is_since_a_task_was_last_trained():
+    # A is at 1.0 after its second exposure and at 0.5 at the end.
+    assert retention(TWO_CYCLE).value == pytest.approx(0.5 / 1.0)
+    # At epoch 5 A is trained again; B was at 0.5 after its training and is at 0.4.
+    assert retention(TWO_CYCLE.until(5)).value == pytest.approx(0.4 / 0.5)
 
 
 def test_transfer_by_area_is_a_share_of_the_room_above_the_single_task_curve():
