@@ -7,7 +7,7 @@ from pathlib import Path
 
 from rllib_arrow.envs.titles import TITLES
 from rllib_arrow.errors import UserError
-from rllib_arrow.experiments.yaml_files import read_merged
+from rllib_arrow.experiments.yaml_files import read_block
 from rllib_arrow.settings import nearest
 
 METHODS = ("arrow", "dv3", "tes_sac")
@@ -54,9 +54,8 @@ def grouped() -> dict[str, dict[str, str]]:
     """Returns the examples with their descriptions, in groups."""
     groups: dict[str, dict[str, str]] = {}
     for name in names():
-        merged = read_merged(directory() / f"{name}.yaml")
-        description = merged.block.get("description", "")
-        groups.setdefault(_group_of(name), {})[name] = description
+        _, block = read_block(directory() / f"{name}.yaml")
+        groups.setdefault(_group_of(name), {})[name] = block.get("description", "")
     return dict(sorted(groups.items(), key=lambda item: _ORDER.index(item[0])))
 
 

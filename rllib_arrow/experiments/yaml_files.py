@@ -76,7 +76,7 @@ def read_merged(file: Path, below: tuple[Path, ...] = ()) -> MergedBlock:
     if file.resolve() in below:
         chain = " -> ".join(path.name for path in (*below, file))
         raise UserError(f"{file}: extends itself: {chain}")
-    name, block = _read_block(file)
+    name, block = read_block(file)
     merged = MergedBlock(str(file), name, {})
     for base in _bases(file, block.pop("extends", [])):
         parent = read_merged(base, (*below, file.resolve()))
@@ -87,7 +87,8 @@ def read_merged(file: Path, below: tuple[Path, ...] = ()) -> MergedBlock:
     return merged
 
 
-def _read_block(file: Path) -> tuple[str, dict[str, Any]]:
+def read_block(file: Path) -> tuple[str, dict[str, Any]]:
+    """Returns the experiment's name and what this file alone says of it."""
     try:
         text = file.read_text(encoding="utf-8")
     except UnicodeDecodeError as error:

@@ -295,6 +295,8 @@ def test_example_list_names_every_file_in_its_group(capsys):
     listed = [line.split()[0] for line in lines if line.startswith("  ")]
     files = [path.stem for path in tuned_examples.directory().glob("*.yaml")]
     assert sorted(listed) == sorted(files)
+    described = [line.split()[0] for line in lines if re.match(r"  \S+ +\S", line)]
+    assert described == listed
     titles = [line for line in lines if not line.startswith("  ")]
     suites = ["Atari", "CoinRun", "MinAtar", "MinAtar variants", "MiniGrid"]
     assert titles[:-1] == ["A first look", *suites, "Sweeps"]
