@@ -6,6 +6,7 @@ Public names are loaded when they are first used: Ray takes seconds to import, a
 
 from __future__ import annotations
 
+import logging
 import sys
 from functools import cache
 from importlib import import_module
@@ -52,6 +53,9 @@ def algorithm_class(name: str) -> Any:
 @cache
 def register() -> None:
     """Makes the algorithms and the environment known to Ray Tune by their names."""
+    # Importing Ray sets the levels of its loggers; those chosen before it shall stay.
+    loggers = [logging.getLogger(name) for name in ("ray", "ray.rllib")]
+    levels = [logger.level for logger in loggers]
     from ray import tune
 
     from rllib_arrow.envs.continual import Continual
@@ -59,6 +63,9 @@ def register() -> None:
     for name in ALGORITHMS:
         tune.register_trainable(name, algorithm_class(name))
     tune.register_env("Continual", lambda context: Continual(context))
+    for logger, level in zip(loggers, levels, strict=True):
+        if level != logging.NOTSET:
+            logger.setLevel(level)
 
 
 # The `rllib` command registers when it needs Ray; every other program at once.

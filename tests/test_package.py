@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import subprocess
 import sys
@@ -78,3 +79,20 @@ def test_another_program_registers_on_import_and_names_load_late():
     assert rllib_arrow.__version__ == version("rllib_arrow")
     with pytest.raises(AttributeError, match="no attribute 'AROW'"):
         rllib_arrow.AROW  # noqa: B018
+
+
+def test_levels_chosen_for_rays_loggers_before_it_is_loaded_stay():
+    done = subprocess.run(
+        [
+            sys.executable,
+            "-c",
+            "import sys, logging; sys.argv[0] = 'rllib'; import rllib_arrow;"
+            "logging.getLogger('ray.rllib').setLevel(logging.ERROR);"
+            "rllib_arrow.register(); print(logging.getLogger('ray.rllib').level)",
+        ],
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+        timeout=120,
+    )
+    assert done.stdout.split() == [str(logging.ERROR)], done.stderr

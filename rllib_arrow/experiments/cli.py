@@ -17,6 +17,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from rllib_arrow import register
 from rllib_arrow.errors import UserError
 from rllib_arrow.experiments import tuned_examples
 from rllib_arrow.experiments.arguments import USER_ERROR, make_parser
@@ -139,6 +140,7 @@ def evaluate(args: argparse.Namespace) -> int:
     if args.video and args.video.exists() and not args.video.is_dir():
         raise UserError(f"--video {args.video}: must be a directory")
 
+    register()
     import pandas as pd
 
     from rllib_arrow.checkpoints.restore_to_act import evaluate_checkpoint
