@@ -264,12 +264,13 @@ def test_a_terminated_run_tells_how_to_go_on_and_does(tmp_path):
     command += ["tes_sac_smoke", "--storage", str(tmp_path)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         for line in process.stdout:
-            if "epoch 2/6" in line:
+            if re.search(r"epoch 2/6 \w+,", line):
                 process.terminate()
                 break
         rest = process.stdout.read()
     assert process.returncode == 130
     assert "1 of 1 trials are not finished" in rest and "--resume" in rest
+    assert re.search(r"stopped after epoch \d/6, after .*: scores after epoch", rest)
     resumed = subprocess.run([*command, "--resume"], capture_output=True, text=True)
     assert resumed.returncode == 0 and resumed.stderr == ""
     assert "epoch 1/6" not in resumed.stdout and "epoch 6/6" in resumed.stdout
