@@ -8,7 +8,6 @@ from __future__ import annotations
 import argparse
 import logging
 import os
-import signal
 import sys
 import tempfile
 import traceback
@@ -22,6 +21,12 @@ from rllib_arrow.errors import UserError
 from rllib_arrow.experiments import tuned_examples
 from rllib_arrow.experiments.arguments import USER_ERROR, make_parser
 from rllib_arrow.experiments.experiment import read_experiment
+from rllib_arrow.experiments.signals import (
+    Terminated,
+    ending,
+    handle_signals,
+    training,
+)
 
 FAILED, INTERRUPTED = 1, 130
 
@@ -36,7 +41,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         return COMMANDS[args.command](args)
     except KeyboardInterrupt:
         print("rllib: interrupted", file=sys.stderr)
-        return INTERRUPTED
+        return ending.exit_code(INTERRUPTED)
+    except Terminated as signal:
+        print(f"rllib: ended by {signal}", file=sys.stderr)
+        return 128 + signal.number
     except BrokenPipeError:
         # The reader of our output left; what is still buffered has nowhere to go.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -75,6 +83,7 @@ def _one_line(error: Exception) -> str:
 
 def train(args: argparse.Namespace) -> int:
     """Trains all trials of an experiment."""
+    handle_signals()
     file = tuned_examples.find(args.file)
     experiment = read_experiment(file, args.set, args.stop, args.num_samples)
     experiment = replace(experiment, callbacks=tuple(args.callback))
@@ -82,6 +91,7 @@ def train(args: argparse.Namespace) -> int:
     from rllib_arrow.algorithms.within_epoch import open_board
     from rllib_arrow.experiments import launch
     from rllib_arrow.experiments.callbacks import check_blame, load_callback
+    from rllib_arrow.experiments.last_save import SaveBeforeTheEnd
     from rllib_arrow.experiments.progress import ProgressDisplay
 
     named = {text: load_callback(text) for text in args.callback}
@@ -90,8 +100,6 @@ def train(args: argparse.Namespace) -> int:
     with launch.lock_run(location):
         launch.check_location(location, args.resume)
         launch.connect(args.debug)
-        # A preempted machine sends SIGTERM; Tune saves its state on SIGINT.
-        signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))
         cluster = launch.cluster_resources()
         config, line = launch.place_learners(experiment, cluster)
         launch.check_resources(experiment, config, cluster)
@@ -100,18 +108,18 @@ def train(args: argparse.Namespace) -> int:
         if args.resume:
             tuner = launch.restore_tuner(experiment, location)
         else:
-            callbacks = [ProgressDisplay(), *named.values()]
+            callbacks = [ProgressDisplay(), SaveBeforeTheEnd(), *named.values()]
             tuner = launch.make_tuner(experiment, config, location, callbacks)
         print(f"Run: {location}", flush=True)
         try:
-            with open_board():  # the display finds it by name
+            with open_board(), training():  # the display finds the board by name
                 results = tuner.fit()
         except Exception as error:
             # Tune, too, writes there, and stumbles over what it could not write.
             launch.check_space(location)
             check_blame(error, named)
             raise
-        return _print_end(results, location)
+        return ending.exit_code(_print_end(results, location))
 
 
 def _print_end(results: Any, location: str) -> int:

@@ -23,6 +23,7 @@ from rllib_arrow.algorithms.continual_config import PAPER_SEEDS
 from rllib_arrow.checkpoints.keeper import CheckpointKeeper, mend_lists
 from rllib_arrow.errors import UserError
 from rllib_arrow.experiments.experiment import Experiment
+from rllib_arrow.experiments.signals import starting_ray
 from rllib_arrow.experiments.yaml_settings import examples, is_space, spaces, to_tune
 from rllib_arrow.files import write_aside_in
 from rllib_arrow.lock import locked
@@ -66,7 +67,8 @@ def connect(debug: bool = False) -> None:
             os.environ["RAY_AUTH_TOKEN"] = secrets.token_hex(32)
         own = {"address": "local", "include_dashboard": False}
     try:
-        ray.init(log_to_driver=debug, logging_level=level, **own)
+        with starting_ray():
+            ray.init(log_to_driver=debug, logging_level=level, **own)
     except (ConnectionError, RuntimeError, ValueError) as error:
         reason = " ".join(str(error).split())
         raise UserError(f"RAY_ADDRESS={address}: no cluster: {reason}") from error

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import re
-import subprocess
-import sys
 from itertools import product
 
 import pytest
@@ -256,24 +254,6 @@ def test_a_finished_run_is_not_overwritten_but_can_be_resumed(
     assert main(argv) == 2
     assert "holds a run already" in capsys.readouterr().err
     assert main([*argv, "--stop", "training_iteration=1", "--resume"]) == 0
-
-
-@pytest.mark.slow
-def test_a_terminated_run_tells_how_to_go_on_and_does(tmp_path):
-    command = [sys.executable, "-m", "rllib_arrow.experiments.cli", "train", "file"]
-    command += ["tes_sac_smoke", "--storage", str(tmp_path)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
-        for line in process.stdout:
-            if re.search(r"epoch 2/6 \w+,", line):
-                process.terminate()
-                break
-        rest = process.stdout.read()
-    assert process.returncode == 130
-    assert "1 of 1 trials are not finished" in rest and "--resume" in rest
-    assert re.search(r"stopped after epoch \d/6, after .*: scores after epoch", rest)
-    resumed = subprocess.run([*command, "--resume"], capture_output=True, text=True)
-    assert resumed.returncode == 0 and resumed.stderr == ""
-    assert "epoch 1/6" not in resumed.stdout and "epoch 6/6" in resumed.stdout
 
 
 @pytest.mark.slow
