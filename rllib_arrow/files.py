@@ -8,6 +8,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
+from rllib_arrow.errors import UserError
+
 if TYPE_CHECKING:
     from pyarrow import fs
 
@@ -45,3 +47,15 @@ def write_aside_in(store: fs.FileSystem, path: str, content: bytes) -> None:
     with store.open_output_stream(aside) as stream:
         stream.write(content)
     store.move(aside, path)
+
+
+def check_regular(path: Path, max_bytes: int, what: str = "a run's file") -> None:
+    """Refuses what would be read without end: pipes, devices and huge files."""
+    if not path.is_file():
+        os.stat(path)  # a file that is missing is told by the system's own words
+        raise UserError(f"{path}: must be a regular file, not a pipe or a device.")
+    if (size := path.stat().st_size) > max_bytes:
+        raise UserError(
+            f"{path}: {size:,} bytes are more than the {max_bytes:,} that {what} may "
+            "have."
+        )

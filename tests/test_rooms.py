@@ -10,8 +10,8 @@ PACKAGE = Path(__file__).parents[1] / "rllib_arrow"
 
 # A room may import those in the lines above it, and none beside or below it.
 ORDER = (
-    ("errors", "files", "seeding", "ray_private"),
-    ("lock",),
+    ("errors", "seeding", "ray_private"),
+    ("files", "lock"),
     ("settings",),
     ("envs",),
     ("curriculum",),

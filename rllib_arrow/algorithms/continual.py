@@ -50,6 +50,7 @@ logger = logging.getLogger(__name__)
 
 SCORES = "scores"
 SCHEDULE = "schedule"
+EVALUATION_SLACK_S = 60.0
 
 
 class ContinualAlgorithm(SealedCheckpoints):
@@ -231,7 +232,18 @@ class ContinualAlgorithm(SealedCheckpoints):
         group = self.eval_env_runner_group
         if group is None or group.num_remote_env_runners() == 0:
             return None
-        return self._call_runners(group, "evaluate", requests).results
+        name = "evaluation_sample_timeout_s"
+        limit = getattr(self.config, name)
+        # The runner itself keeps the limit, unless it hangs inside a step.
+        slack_s = None if limit is None else limit + EVALUATION_SLACK_S
+        return self._call_runners(
+            group,
+            "evaluate",
+            requests,
+            timeout_s=slack_s,
+            timeout_name=name,
+            attempts=2,
+        ).results
 
     @override(Algorithm)
     def evaluate(self, parallel_train_future: Any = None) -> dict[str, Any]:

@@ -72,6 +72,12 @@ class ContinualConfig(DeclaredSettings, AlgorithmConfig):
     num_envs_per_evaluation: int = _setting(
         16, "Environments side by side in an evaluation.", ">= 1"
     )
+    evaluation_max_steps: int = _setting(
+        100_000,
+        "Steps after which an evaluated episode is cut, with a line that says so; its "
+        "return so far counts.",
+        ">= 1",
+    )
     pictures_interval: int = _setting(
         0,
         "Write reconstructions and dreams every so many epochs; 0 for never.",
@@ -92,6 +98,11 @@ class ContinualConfig(DeclaredSettings, AlgorithmConfig):
     )
     evaluation_duration: int = rllib_setting(
         16, "Episodes of each task in an evaluation.", ">= 1"
+    )
+    evaluation_sample_timeout_s: float | None = rllib_setting(
+        3600.0,
+        "Seconds that the evaluation of one task may take before the run stops.",
+        "> 0",
     )
     sample_timeout_s: float | None = rllib_setting(
         3600.0, "Seconds to wait for an env runner before it counts as lost.", ">= 0"

@@ -173,7 +173,20 @@ class ContinualEnvRunner(EnvRunner, Checkpointable):
             return policy(rows.obs, rows.is_first)
 
         try:
-            return play_episodes(env, act, episodes, derive_seed(*keys, "env"))
+            return play_episodes(
+                env,
+                act,
+                episodes,
+                derive_seed(*keys, "env"),
+                self.config.evaluation_max_steps,
+                self.config.evaluation_sample_timeout_s,
+            )
+        except TimeoutError:
+            limit = f"{self.config.evaluation_sample_timeout_s:g} s"
+            raise UserError(
+                f"task {task!r}: {episodes} episodes were not over within {limit} "
+                "(evaluation_sample_timeout_s; evaluation_max_steps cuts long ones)"
+            ) from None
         finally:
             env.close()
 

@@ -30,13 +30,14 @@ class RunnerCalls:
         report: Callable[[str], None],
         num_returns: int = 1,
         timeout_s: float | None = None,
+        timeout_name: str = "sample_timeout_s",
         attempts: int = 5,
     ):
         self._manager = actors_of(group)
         self._restore = lambda: restore(group)
         self._method, self._requests, self._report = method, requests, report
         self._num_returns, self._timeout_s = num_returns, timeout_s
-        self._attempts = attempts
+        self._timeout_name, self._attempts = timeout_name, attempts
         healthy = self._manager.healthy_actor_ids() or self._recover()
         self._calls = [
             self._ask(healthy[i % len(healthy)], request)
@@ -65,8 +66,8 @@ class RunnerCalls:
             except GetTimeoutError:
                 self._report(
                     f"env runner {actor_id} gave no answer to {self._method!r} within "
-                    f"{self._timeout_s:.0f} s (sample_timeout_s); it is replaced and "
-                    "its work done again, nothing is lost"
+                    f"{self._timeout_s:.0f} s ({self._timeout_name}); it is replaced "
+                    "and its work done again, nothing is lost"
                 )
                 ray.kill(self._manager.actors()[actor_id], no_restart=False)
             except RayActorError:

@@ -31,6 +31,9 @@ class Evaluated(Protocol):
     callbacks: list[Any]
     metrics: Any
 
+    def note_recovery(self, line: str) -> None:
+        """Takes a line that the user has to see."""
+
     def weights(self) -> ray.ObjectRef:
         """Returns a reference to what a runner needs to act as the policy stands."""
 
@@ -135,6 +138,7 @@ class Evaluator:
     def _rows_of(
         self, epoch: int, tasks: Sequence[str], scores: list[EpisodeScores]
     ) -> list[dict[str, Any]]:
+        self._tell_of_cuts(tasks, scores)
         shared = {
             "method": self._config.reported_method,
             "suite": self._curriculum.suite,
@@ -154,6 +158,16 @@ class Evaluator:
             }
             for task, score in zip(tasks, scores, strict=True)
         ]
+
+    def _tell_of_cuts(self, tasks: Sequence[str], scores: list[EpisodeScores]) -> None:
+        limit = f"{self._config.evaluation_max_steps:,} steps (evaluation_max_steps)"
+        for task, score in zip(tasks, scores, strict=True):
+            if score.cut:
+                self._algorithm.note_recovery(
+                    f"{score.cut} of {len(score.returns)} evaluated episodes of "
+                    f"{task} did not end within {limit} and were cut; their return so "
+                    "far counts"
+                )
 
     def _record(self, rows: list[dict[str, Any]]) -> None:
         self._rows += rows

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -14,6 +16,7 @@ class EpisodeScores(NamedTuple):
     """Raw returns of complete episodes, in order of environment, then of time."""
 
     returns: tuple[float, ...]
+    cut: int = 0  # how many of the episodes were cut, by a limit of steps
 
     @property
     def mean(self) -> float:
@@ -32,24 +35,38 @@ def episodes_per_env(episodes: int, num_envs: int) -> np.ndarray:
 
 
 def play_episodes(
-    env: VectorTask, act: Callable[[Rows], np.ndarray], episodes: int, seed: int
+    env: VectorTask,
+    act: Callable[[Rows], np.ndarray],
+    episodes: int,
+    seed: int,
+    max_steps: int | None = None,
+    timeout_s: float | None = None,
 ) -> EpisodeScores:
     """Plays a fixed number of complete episodes in each environment.
 
     Taking the first episodes to finish, wherever they finish, would favour short
     ones. Here every environment owes its share from the start, and what it plays
-    after that is not looked at.
+    after that is not looked at. An episode that does not end within `max_steps` is
+    cut there and its return so far counts; `TimeoutError` if all takes longer than
+    `timeout_s`.
     """
     owed = episodes_per_env(episodes, env.num_envs)
     returns: list[list[float]] = [[] for _ in range(env.num_envs)]
-    running = np.zeros(env.num_envs)
+    running, lengths, cut = np.zeros(env.num_envs), np.zeros(env.num_envs, int), 0
+    until = time.monotonic() + (math.inf if timeout_s is None else timeout_s)
     rows = env.reset(seed)
     while owed.any():
+        if time.monotonic() > until:
+            raise TimeoutError
         rows = env.step(act(rows))
         running += rows.rewards
-        for i in np.flatnonzero(rows.is_last):
+        # The row after a last one is the first of the next episode, not a step of it.
+        lengths = np.where(rows.is_first, 0, lengths + 1)
+        endless = lengths >= (max_steps or math.inf)
+        for i in np.flatnonzero(rows.is_last | endless):
             if owed[i]:
                 returns[i].append(float(running[i]))
                 owed[i] -= 1
-            running[i] = 0.0
-    return EpisodeScores(tuple(score for one in returns for score in one))
+                cut += not rows.is_last[i]
+            running[i] = lengths[i] = 0.0
+    return EpisodeScores(tuple(score for one in returns for score in one), cut)

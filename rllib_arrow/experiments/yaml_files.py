@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import copy
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +14,11 @@ import yaml
 
 from rllib_arrow.errors import UserError
 from rllib_arrow.experiments.yaml_settings import is_space
+from rllib_arrow.files import check_regular
 from rllib_arrow.settings import brief, spells_number
+
+MAX_BYTES = 2**20  # of a file; the longest example has three thousand
+MAX_NODES = 100_000  # values in it
 
 
 @dataclass
@@ -59,7 +65,13 @@ _StrictLoader.add_constructor(
 def parse_yaml(text: str, where: str) -> Any:
     """Returns the data in the text; `where` names the text in an error."""
     try:
-        return yaml.load(text, _StrictLoader)  # a SafeLoader: data only, no objects
+        loader = _StrictLoader(text)  # a SafeLoader: data only, no objects
+        node = loader.get_single_node()
+        if node is None:
+            return None
+        if _expanded(node, {}) > MAX_NODES:
+            raise UserError(f"aliases (*name) stand for more than {MAX_NODES:,} values")
+        return loader.construct_document(node)
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         line = f", line {mark.line + 1}" if mark else ""
@@ -71,11 +83,21 @@ def parse_yaml(text: str, where: str) -> Any:
         raise UserError(f"{where}: not valid YAML: {error}") from error
 
 
+def _expanded(node: yaml.Node, known: dict[int, float]) -> float:
+    """Returns how many values a node stands for with all its aliases written out."""
+    if id(node) not in known:
+        known[id(node)] = math.inf  # until it is known: an alias of itself is endless
+        inner = node.value if isinstance(node, yaml.CollectionNode) else []
+        flat = chain(*inner) if isinstance(node, yaml.MappingNode) else inner
+        known[id(node)] = 1 + sum(_expanded(child, known) for child in flat)
+    return known[id(node)]
+
+
 def read_merged(file: Path, below: tuple[Path, ...] = ()) -> MergedBlock:
     """Returns the block in the file, laid over those that it extends."""
     if file.resolve() in below:
-        chain = " -> ".join(path.name for path in (*below, file))
-        raise UserError(f"{file}: extends itself: {chain}")
+        names = " -> ".join(path.name for path in (*below, file))
+        raise UserError(f"{file}: extends itself: {names}")
     name, block = read_block(file)
     merged = MergedBlock(str(file), name, {})
     for base in _bases(file, block.pop("extends", [])):
@@ -90,6 +112,7 @@ def read_merged(file: Path, below: tuple[Path, ...] = ()) -> MergedBlock:
 def read_block(file: Path) -> tuple[str, dict[str, Any]]:
     """Returns the experiment's name and what this file alone says of it."""
     try:
+        check_regular(file, MAX_BYTES, "an experiment")
         text = file.read_text(encoding="utf-8")
     except UnicodeDecodeError as error:
         raise UserError(f"{file}: not a text file in UTF-8") from error

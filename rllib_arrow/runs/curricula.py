@@ -12,7 +12,7 @@ from rllib_arrow.curriculum.exposure import Exposure, plan_exposures
 from rllib_arrow.envs.references import Reference
 from rllib_arrow.envs.suites import SUITES, reference_of, reference_scores
 from rllib_arrow.errors import UserError
-from rllib_arrow.runs.scores import check_regular
+from rllib_arrow.files import check_regular
 
 if TYPE_CHECKING:
     from rllib_arrow.curriculum.schedule import Curriculum

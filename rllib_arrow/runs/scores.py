@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from rllib_arrow.errors import UserError
+from rllib_arrow.files import check_regular
 
 EVALUATIONS_CSV = "evaluations.csv"
 MAX_BYTES = 256 * 2**20  # a file of the paper's scale has a third of a megabyte
@@ -63,18 +64,6 @@ def read_scores(path: Path) -> Iterator[tuple[int, Score]]:
                     yield reader.line_num, _parse(path, reader.line_num, cells)
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise UserError(f"{path}: not a readable CSV file ({error}).") from None
-
-
-def check_regular(path: Path, max_bytes: int) -> None:
-    """Refuses what would be read without end: pipes, devices and huge files."""
-    if not path.is_file():
-        os.stat(path)  # a file that is missing is told by the system's own words
-        raise UserError(f"{path}: must be a regular file, not a pipe or a device.")
-    if (size := path.stat().st_size) > max_bytes:
-        raise UserError(
-            f"{path}: {size:,} bytes are more than the {max_bytes:,} a run's file may "
-            "have."
-        )
 
 
 def _check_header(path: Path, header: list[str] | None) -> None:

@@ -78,3 +78,27 @@ def test_mean_and_std_are_those_of_the_episodes():
     scores = play_episodes(MixedLengths(3), no_action, episodes=7, seed=2)
     assert scores.mean == np.mean(scores.returns)
     assert scores.std == np.std(scores.returns)
+
+
+def test_a_limit_that_no_episode_meets_changes_nothing():
+    free = play_episodes(MixedLengths(4), no_action, episodes=10, seed=0)
+    assert play_episodes(MixedLengths(4), no_action, 10, 0, max_steps=50) == free
+    assert free.cut == 0
+
+
+def test_episodes_longer_than_the_limit_are_cut_and_counted():
+    scores = play_episodes(MixedLengths(64), no_action, 64, seed=1, max_steps=49)
+    # Every long episode is cut before its only reward; the short ones are whole.
+    assert scores.cut == scores.returns.count(0.0) > 16
+    assert scores.returns.count(1.0) == 64 - scores.cut
+
+
+class Endless(MixedLengths):
+    def _lengths(self, count: int) -> np.ndarray:
+        return np.full(count, 10**9)
+
+
+def test_episodes_that_never_end_do_not_hang_an_evaluation():
+    assert play_episodes(Endless(2), no_action, 6, seed=0, max_steps=5).cut == 6
+    with pytest.raises(TimeoutError):
+        play_episodes(Endless(2), no_action, 6, seed=0, timeout_s=0.05)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import time
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -279,3 +281,50 @@ def test_an_environment_alone_is_an_experiment(tmp_path):
     (tmp_path / "a.yaml").write_text(text)
     with pytest.raises(UserError, match="must stand alone or be one of the curriculum"):
         read_experiment(tmp_path / "a.yaml")
+
+
+def bomb(levels: int) -> str:
+    lines = ["a0: &a0 [1, 1, 1, 1, 1, 1, 1, 1, 1]"]
+    for i in range(1, levels):
+        lines.append(f"a{i}: &a{i} [{', '.join([f'*a{i - 1}'] * 9)}]")
+    return "mine:\n" + "".join(f"  {line}\n" for line in lines)
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        (bomb(9), "aliases"),
+        ("mine: &a [*a]\n", "aliases"),
+        ("mine: {config: &a {b: *a}}\n", "aliases"),
+        ("mine: [" + "1, " * 4_400_000 + "1]\n", "more than the 1,048,576 that"),
+    ],
+    ids=["bomb", "circle", "circle of mappings", "13 MB"],
+)
+def test_a_file_that_would_take_all_memory_or_time_is_refused_at_once(
+    text, told, tmp_path
+):
+    file = tmp_path / "big.yaml"
+    file.write_text(text)
+    began = time.monotonic()
+    with pytest.raises(UserError) as caught:
+        read_experiment(file)
+    line = str(caught.value)
+    assert line.startswith(str(file)) and told in line and "\n" not in line
+    assert len(line) < 300 and time.monotonic() - began < 5
+
+
+def test_a_few_aliases_are_welcome(tmp_path):
+    file = tmp_path / "good.yaml"
+    file.write_text(
+        "mine: {run: ARROW, config: {world_model_lr: &lr 1.0e-4, actor_lr: *lr, "
+        "curriculum: {suite: minatar, epochs_per_task: 2}}}\n"
+    )
+    assert read_experiment(file).config["actor_lr"] == 1e-4
+
+
+def test_pipes_and_devices_are_no_experiments(tmp_path):
+    os.mkfifo(tmp_path / "pipe.yaml")
+    (tmp_path / "zero.yaml").symlink_to("/dev/zero")
+    for name in ("pipe.yaml", "zero.yaml"):
+        with pytest.raises(UserError, match=f"{name}: must be a regular file"):
+            read_experiment(tmp_path / name)
