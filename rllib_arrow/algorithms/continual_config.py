@@ -72,7 +72,7 @@ class ContinualConfig(DeclaredSettings, AlgorithmConfig):
     num_envs_per_evaluation: int = _setting(
         16, "Environments side by side in an evaluation.", ">= 1"
     )
-    evaluation_max_steps: int = _setting(
+    max_steps_per_evaluated_episode: int = _setting(
         100_000,
         "Steps after which an evaluated episode is cut, with a line that says so; its "
         "return so far counts.",

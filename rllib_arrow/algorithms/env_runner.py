@@ -178,14 +178,15 @@ class ContinualEnvRunner(EnvRunner, Checkpointable):
                 act,
                 episodes,
                 derive_seed(*keys, "env"),
-                self.config.evaluation_max_steps,
+                self.config.max_steps_per_evaluated_episode,
                 self.config.evaluation_sample_timeout_s,
             )
         except TimeoutError:
             limit = f"{self.config.evaluation_sample_timeout_s:g} s"
             raise UserError(
                 f"task {task!r}: {episodes} episodes were not over within {limit} "
-                "(evaluation_sample_timeout_s; evaluation_max_steps cuts long ones)"
+                "(evaluation_sample_timeout_s; max_steps_per_evaluated_episode cuts "
+                "long ones)"
             ) from None
         finally:
             env.close()

@@ -160,7 +160,8 @@ class Evaluator:
         ]
 
     def _tell_of_cuts(self, tasks: Sequence[str], scores: list[EpisodeScores]) -> None:
-        limit = f"{self._config.evaluation_max_steps:,} steps (evaluation_max_steps)"
+        name = "max_steps_per_evaluated_episode"
+        limit = f"{getattr(self._config, name):,} steps ({name})"
         for task, score in zip(tasks, scores, strict=True):
             if score.cut:
                 self._algorithm.note_recovery(

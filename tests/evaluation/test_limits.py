@@ -29,11 +29,11 @@ def config():
 
 
 def test_an_episode_that_never_ends_is_cut_and_the_run_says_so():
-    algorithm = config().continual(evaluation_max_steps=30).build_algo()
+    algorithm = config().continual(max_steps_per_evaluated_episode=30).build_algo()
     [result] = train(algorithm, 1)
     assert (
         "4 of 4 evaluated episodes of Treadmill did not end within 30 steps "
-        "(evaluation_max_steps) and were cut; their return so far counts"
+        "(max_steps_per_evaluated_episode) and were cut; their return so far counts"
     ) in result["recovered"]
     assert result["evaluation"]["Treadmill"]["return_mean"] == 30
     algorithm.stop()
