@@ -65,6 +65,21 @@ def autoscaling_limits() -> dict[str, float]:
     return ray._private.state.state.get_max_resources_from_cluster_config() or {}
 
 
+def stay_on_loopback() -> None:
+    """Has a cluster that is started next listen on 127.0.0.1 alone.
+
+    Without it `_node_ip_address="127.0.0.1"` is replaced by the machine's address, and
+    every port of a local run is open to the network. Ray does this where a firewall
+    would ask (macOS, Windows).
+    """
+    import os
+
+    from ray._private import ray_constants
+
+    os.environ[ray_constants.ENABLE_RAY_CLUSTERS_ENV_VAR] = "0"  # for its processes
+    ray_constants.ENABLE_RAY_CLUSTER = False
+
+
 def registered_env(name: str) -> Callable[[dict], Any] | None:
     """Returns what `tune.register_env` was told under that name, if anything.
 

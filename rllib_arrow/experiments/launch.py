@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import atexit
 import json
 import logging
 import os
 import re
 import secrets
 import shutil
+import socket
+import tempfile
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict
@@ -27,11 +30,12 @@ from rllib_arrow.experiments.signals import starting_ray
 from rllib_arrow.experiments.yaml_settings import examples, is_space, spaces, to_tune
 from rllib_arrow.files import write_aside_in
 from rllib_arrow.lock import locked
-from rllib_arrow.ray_private import autoscaling_limits
+from rllib_arrow.ray_private import autoscaling_limits, stay_on_loopback
 from rllib_arrow.seeding import derive_seed
 from rllib_arrow.settings import brief
 
 RECORD = "experiment.json"
+CONNECT_S = 10.0
 
 # Settings that reports show by method, setting, tasks and seed anyway.
 REPORTED_ANYWAY = ("seed", "ltdm_fraction", "tasks", "order", "cycles")
@@ -65,7 +69,15 @@ def connect(debug: bool = False) -> None:
         # for other processes to find. This cluster is ours alone: so is its token.
         if not any(key.startswith("RAY_AUTH_") for key in os.environ):
             os.environ["RAY_AUTH_TOKEN"] = secrets.token_hex(32)
-        own = {"address": "local", "include_dashboard": False}
+        stay_on_loopback()
+        own = {
+            "address": "local",
+            "include_dashboard": False,
+            "_node_ip_address": "127.0.0.1",
+            "_temp_dir": _private_directory(keep=debug),
+        }
+    else:
+        _check_reachable(address)
     try:
         with starting_ray():
             ray.init(log_to_driver=debug, logging_level=level, **own)
@@ -75,6 +87,40 @@ def connect(debug: bool = False) -> None:
     if not debug:
         # A failed trial's traceback stands in its error.txt; its reason is shown.
         logging.getLogger("ray.tune").setLevel(logging.CRITICAL)
+
+
+def _private_directory(keep: bool) -> str | None:
+    """Returns a directory for Ray's session that no other user can look into.
+
+    Ray lets everybody write to what it makes, so that has to stand below a directory
+    of our own, which goes when the process ends (unless Ray's logs in it are wanted).
+    """
+    if os.environ.get("RAY_TMPDIR"):
+        return None  # the user's own choice
+    # Ray's sockets stand in there, and their names may not be long.
+    place = tempfile.gettempdir()
+    private = tempfile.mkdtemp(
+        prefix="rllib-", dir=place if len(place) < 30 else "/tmp"
+    )
+
+    def remove() -> None:
+        ray.shutdown()
+        shutil.rmtree(private, ignore_errors=True)
+
+    if not keep:
+        atexit.register(remove)
+    return f"{private}/ray"
+
+
+def _check_reachable(address: str) -> None:
+    """Refuses a cluster that nobody answers for; Ray would try for 90 seconds."""
+    host, _, port = address.removeprefix("ray://").rpartition(":")
+    if not host or not port.isdigit():
+        return  # a word such as `auto`, which Ray understands
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), CONNECT_S).close()
+    except (OSError, OverflowError) as error:
+        raise UserError(f"RAY_ADDRESS={address}: no cluster: {error}") from error
 
 
 def cluster_resources() -> dict[str, float]:
