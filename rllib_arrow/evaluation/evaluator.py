@@ -118,9 +118,11 @@ class Evaluator:
     def set_rows(self, rows: list[dict[str, Any]]) -> None:
         """Takes the rows of a checkpoint and writes them out again.
 
-        Under the present name of the method, which may hold settings that changed.
+        Under the present names of method and setting: settings may have changed, and a
+        run that got a second cycle is one of two cycles.
         """
-        name = {"method": self._config.reported_method}
+        setting = self._config.curriculum_object().setting
+        name = {"method": self._config.reported_method, "setting": setting}
         self._pending, self._rows = None, [row | name for row in rows]
         if self._rows:
             self._write()
