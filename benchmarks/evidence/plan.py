@@ -18,7 +18,7 @@ KEYS = {
     "group": {"group", "methods", "tasks", "seeds", "set", "fast"},
     "method": {"example", "set"},
     "page": {"groups", "baselines", "tables", "paper"},
-    "fast": {"seeds", "set"},
+    "fast": {"seeds", "set", "examples"},
 }
 
 
@@ -146,7 +146,11 @@ def _group(
     for method, entry in given["methods"].items():
         entry = {"example": entry} if isinstance(entry, str) else entry
         _check(path, "method", entry, {"example"})
-        methods[method] = entry["example"], {**common, **entry.get("set", {}), **late}
+        example = entry["example"]
+        own = {**common, **entry.get("set", {}), **late}
+        for prefix, settings in short.get("examples", {}).items():
+            own |= settings if example.startswith(prefix) else {}
+        methods[method] = example, own
     tasks = tuple(given.get("tasks", ("",)))
     count = min(count, short.get("seeds", count))
     return Group(name, methods, tuple(seeds[:count]), tasks)

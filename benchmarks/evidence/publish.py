@@ -24,6 +24,7 @@ from rllib_arrow.reports import write_report
 from rllib_arrow.runs.load import Runs
 
 RUNS = "runs"
+OWN = "<!-- Written by `make evidence`. -->\n"
 
 
 @dataclass
@@ -170,13 +171,16 @@ def _block(name: str) -> re.Pattern[str]:
 def _write_blocks(path: Path, blocks: dict[str, str]) -> None:
     """Replaces what stands between the markers of a document, as far as it has any.
 
-    A document that does not exist is written with all blocks.
+    Where there is no document, one is begun; blocks are added to it as they come.
     """
+    if not blocks:
+        return
     if not path.exists():
         path.parent.mkdir(parents=True, exist_ok=True)
-        marked = [f"<!-- evidence: {n} -->\n<!-- /evidence -->\n" for n in blocks]
-        write_aside(path, "\n".join([f"# {path.parent.name}\n", *marked]))
+        write_aside(path, OWN)
     text = path.read_text()
     for name, content in blocks.items():
+        if text.startswith(OWN) and not _block(name).search(text):
+            text += f"\n## {name}\n\n<!-- evidence: {name} -->\n<!-- /evidence -->\n"
         text = _block(name).sub(lambda m, c=content: m[1] + c + m[3], text)
     write_aside(path, text)

@@ -11,7 +11,10 @@ from benchmarks.evidence.runner import Runner
 
 PLAN = """
 seeds: [3, 1, 2]
-fast: {seeds: 1, set: {curriculum.epochs_per_task: 1}}
+fast:
+  seeds: 1
+  set: {curriculum.epochs_per_task: 1}
+  examples: {tes: {updates_per_epoch: 5}}
 groups:
   - group: games/default
     methods: {ARROW: arrow_minatar, DV3: dv3_minatar}

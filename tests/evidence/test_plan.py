@@ -49,6 +49,8 @@ def test_the_fast_version_has_fewer_seeds_and_its_own_settings(plan_file):
         "games/default-sac/tes_sac_3",
     ]
     assert all(("curriculum.epochs_per_task", 1) in run.settings for run in fast)
+    few = [("updates_per_epoch", 5) in run.settings for run in fast]
+    assert few == [False, False, False, False, True]
 
 
 def test_what_is_no_group_cannot_be_chosen(plan):

@@ -133,6 +133,20 @@ def test_nothing_finished_leaves_the_documents_alone(plan, storage, out):
     assert (out / "games" / "README.md").read_text() == MARKED
 
 
+def test_a_document_of_its_own_gets_tables_as_they_come(
+    make_runner, plan, storage, tmp_path
+):
+    page = tmp_path / "new" / "games" / "README.md"
+    make_runner(["games/single"])[0].go()
+    publish(plan, storage, tmp_path / "new", lambda line: None)
+    assert not page.exists()
+    make_runner(["games/default/"])[0].go()
+    for _ in range(2):
+        publish(plan, storage, tmp_path / "new", lambda line: None)
+    assert page.read_text().count("| A at the end") == 1
+    assert page.read_text().count("## paper default") == 1
+
+
 def test_the_headline_is_copied_with_links_that_lead_somewhere(
     make_runner, plan, storage, out, tmp_path
 ):
