@@ -7,7 +7,7 @@ from ray.actor import ActorHandle
 from ray.rllib.core import DEFAULT_MODULE_ID
 from ray.rllib.core.learner.learner import Learner
 
-from rllib_arrow.algorithms.within_epoch import UpdateTeller
+from rllib_arrow.algorithms.within_epoch import COMPILING, UpdateTeller
 from rllib_arrow.ray_private import index_of, optimizers_of
 from rllib_arrow.replay.actor import BatchStream
 
@@ -32,6 +32,8 @@ def learn_epoch(
     # All learners keep step: one of them tells for all.
     leads = on_progress is not None and index_of(learner) == 0
     told = {"on_progress": on_progress} if leads else {}
+    if leads and getattr(learner, "is_about_to_compile", False):
+        on_progress.announce(COMPILING)
     learned = learner.learn_epoch(epoch, iter(stream), **told)
     return learned | {"replay_wait_s": stream.waited_s}
 

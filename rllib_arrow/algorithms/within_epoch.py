@@ -20,6 +20,7 @@ BOARD = "rllib_arrow_progress"  # found by name within the driver's own job
 INTERVAL_S = 1.0  # between two messages of one learner
 
 COLLECTING, LEARNING, EVALUATING = "collecting", "learning", "evaluating"
+COMPILING = "compiling the updates, a minute or two on a quiet machine"
 
 
 class Phase(NamedTuple):
@@ -108,6 +109,10 @@ class UpdateTeller:
             self._teller.tell(
                 self._phase._replace(done=done, total=total, seconds=seconds)
             )
+
+    def announce(self, doing: str) -> None:
+        """Tells what the learner does before its first update."""
+        self._teller.tell(self._phase._replace(doing=doing))
 
 
 class BoardReader:

@@ -142,8 +142,7 @@ class Unroll(torch.autograd.Function):
             back, dh, dz = ctx.loops.back(w, dh, dz, *block)
             backs.append(back)
         back = Back(*map(join, zip(*reversed(backs), strict=True)))
-        grads = ctx.loops.weight_gradients(w, trace, back)
-        return None, back.x, back.y, None, None, *grads
+        return None, back.x, back.y, None, None, *weight_gradients(w, trace, back)
 
 
 def join(parts: tuple[Tensor, ...]) -> Tensor:
@@ -258,7 +257,6 @@ class Loops(NamedTuple):
 
     forward: Callable[..., Trace] = steps_forward
     back: Callable[..., tuple[Back, Tensor, Tensor]] = steps_back
-    weight_gradients: Callable[..., tuple[Tensor, ...]] = weight_gradients
     steps: int | None = None  # in a block; None for all in one
 
     def blocks(self, *sequences: Tensor) -> Iterator[tuple[Tensor, ...]]:

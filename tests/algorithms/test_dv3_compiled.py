@@ -44,10 +44,10 @@ def assert_alike(one: DV3Learner, other: DV3Learner) -> None:
 @pytest.mark.usefixtures("traced")
 def test_graphs_without_a_break_learn_what_plain_updates_learn():
     settings = {"horizon_H": 6}  # more than one block
-    assert_alike(
-        make_learner(use_compile=False, **settings),
-        make_learner(use_compile=True, **settings),
-    )
+    compiled = make_learner(use_compile=True, **settings)
+    assert compiled.is_about_to_compile
+    assert_alike(make_learner(use_compile=False, **settings), compiled)
+    assert not compiled.is_about_to_compile
 
 
 @pytest.mark.slow

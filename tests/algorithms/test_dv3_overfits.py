@@ -59,10 +59,10 @@ def test_the_world_model_overfits_real_sequences_tenfold(
     batch = {key: learner._to_device(value) for key, value in batch.items()}
     image_errors, reward_errors = [], []
     for _ in range(UPDATES):
-        metrics, posterior = learner.update_world_model(batch)
+        learned, posterior = learner.update_world_model(batch)
         with torch.no_grad():
             rewards = two_hot_mean(learner.net.reward_head(posterior.states))
-        image_errors.append(metrics["image_loss"].item())
+        image_errors.append(learned.world_model["image_loss"].item())
         reward_errors.append((rewards - batch["rewards"]).square().mean().item())
     # The mean of the last few: a single one depends on the latents just drawn.
     assert np.mean(image_errors[-5:]) < image_errors[0] / 10

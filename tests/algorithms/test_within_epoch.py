@@ -6,6 +6,7 @@ import ray
 
 from rllib_arrow.algorithms import within_epoch
 from rllib_arrow.algorithms.within_epoch import (
+    COMPILING,
     LEARNING,
     BoardReader,
     Phase,
@@ -57,6 +58,14 @@ def test_updates_are_told_once_a_second(monkeypatch):
     assert (last.epoch, last.total) == (3, 40)
     # 31 are left, at a quarter of a second each, whatever the first one took.
     assert last.seconds_left() == 31 * 0.25
+
+
+def test_a_wait_before_the_first_update_is_announced():
+    teller = Told()
+    teller.updates(PHASE).announce(COMPILING)
+    (told,) = teller.phases
+    assert told.doing == COMPILING
+    assert told.seconds_left() is None  # so that it is shown instead of a count
 
 
 def test_a_board_passes_phases_on_to_whoever_reads_it(ray_two_cpus):

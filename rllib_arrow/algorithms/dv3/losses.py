@@ -157,7 +157,8 @@ def critic_loss(
     """
     # Cross-entropies with the same distribution add up, and so do their targets.
     targets, shares = two_hot_targets(torch.stack([returns, slow_values], dim=-1))
-    shares = shares * shares.new_tensor([[1.0], [slow_scale]])
+    to_returns, to_slow = shares.unbind(-2)
+    shares = torch.cat([to_returns, to_slow * slow_scale], -1)
     log_probs = torch.log_softmax(logits.float(), -1)
     picked = log_probs.gather(-1, targets.flatten(-2))
-    return -(weights.unsqueeze(-1) * shares.flatten(-2) * picked).sum(-1).mean()
+    return -(weights.unsqueeze(-1) * shares * picked).sum(-1).mean()

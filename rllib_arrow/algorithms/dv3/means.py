@@ -20,7 +20,9 @@ class Means:
         self._sums: np.ndarray | float = 0.0
 
     def add(self, metrics: dict[str, Tensor]) -> None:
-        """Notes one update's metrics without waiting for their values."""
+        """Notes one update's metrics, if any, without waiting for their values."""
+        if not metrics:
+            return
         self._names = list(metrics)
         self._rows.append(torch.stack([value.detach() for value in metrics.values()]))
         self.count += 1

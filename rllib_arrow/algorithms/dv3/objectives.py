@@ -61,10 +61,11 @@ def world_model_loss(
     posterior: Posterior,
     rewards: Tensor,
     is_terminated: Tensor,
+    wants_sequences: bool = False,
 ) -> tuple[Tensor, Metrics, Tensor | None]:
     """Returns the loss of all of the world model, and what is worth watching.
 
-    The last is the loss of each sequence [B], if replay wants it.
+    The last is the loss of each sequence [B], if it is wanted.
     """
     with autocast(config, images.device):
         prior = net.rssm.predict(posterior.h)
@@ -98,7 +99,7 @@ def world_model_loss(
         "prior_entropy": entropy(prior.detach()).sum(-1).mean(),
     }
     by_sequence = None
-    if config.replay_uses_losses:
+    if wants_sequences:
         by_sequence = losses.sequence_losses(
             reconstructed.float(),
             images,

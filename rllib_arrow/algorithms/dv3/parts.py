@@ -33,7 +33,12 @@ class Parts:
         self.config = config
         self.loops = unroll.Loops()
         self.encode = partial(objectives.encode, net, config)
-        self.world_model_loss = partial(objectives.world_model_loss, net, config)
+        self.world_model_loss = partial(
+            objectives.world_model_loss,
+            net,
+            config,
+            wants_sequences=config.replay_uses_losses,
+        )
         self.value_dream = partial(objectives.value_dream, net, config)
         self.actor_critic_loss = partial(objectives.actor_critic_loss, config)
 
@@ -59,7 +64,6 @@ class CompiledParts(Parts):
         self.loops = unroll.Loops(
             compiled(unroll.steps_forward),
             compiled(unroll.steps_back),
-            compiled(unroll.weight_gradients),
             steps=steps_in_block(config.batch_length_T),
         )
         for name in ("encode", "world_model_loss", "value_dream", "actor_critic_loss"):
