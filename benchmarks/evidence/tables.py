@@ -177,7 +177,8 @@ def paper_table(page: Page, report: str, runs: Runs) -> dict[str, str]:
             cells = []
             for method in methods:
                 ours = summarise(_values(runs, setting, method, metric))
-                cells += [f"{ours.median:.2f}", f"{theirs[method][metric].median:.2f}"]
+                here = f"{ours.median:.2f}" if ours.seeds else ""
+                cells += [here, f"{theirs[method][metric].median:.2f}"]
             rows.append([METRICS[metric][0], *cells])
         if rows:
             blocks[f"paper {setting}"] = markdown(head, rows)

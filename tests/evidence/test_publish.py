@@ -118,6 +118,8 @@ def test_a_table_says_what_it_lacks(make_runner, plan, storage, out):
         "Still missing: default, ARROW, DV3: 1 of 2 seeds are finished; "
         "default, TES-SAC: 0 of 2 seeds are finished.\n" in text
     )
+    # Without single-task runs there is no forward transfer of ours to show.
+    assert "| Forward transfer, FT |  | -0.19 |  | 0.61 |\n" in text
 
 
 def test_a_run_of_another_commit_is_named(make_runner, plan, storage, out):
