@@ -18,6 +18,7 @@ from rllib_arrow.algorithms.continual import ContinualAlgorithm
 from rllib_arrow.algorithms.continual_config import ContinualConfig, Minibatches
 from rllib_arrow.algorithms.dv3.pictures import make_strips, save_strips
 from rllib_arrow.models.size import ModelSize
+from rllib_arrow.ray_private import index_of
 from rllib_arrow.replay.augmented import AugmentedReplay
 from rllib_arrow.replay.parts import uses_losses
 from rllib_arrow.settings import SettingError, rllib_setting, setting
@@ -198,7 +199,7 @@ class DV3(ContinualAlgorithm):
 
 def _take_sequence_losses(learner: Any) -> tuple[int, np.ndarray]:
     """Runs on the learners; returns the shard's number and its losses."""
-    return learner._learner_index, learner.take_sequence_losses()
+    return index_of(learner), learner.take_sequence_losses()
 
 
 def _draw_strips(learner: Any, *, batch: ray.ObjectRef, seed: int) -> dict[str, Any]:
