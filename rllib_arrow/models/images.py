@@ -8,7 +8,8 @@ import torch
 from torch import Tensor, nn
 
 from rllib_arrow.errors import UserError
-from rllib_arrow.models.layers import NormSiLU, StateUnits, initialise, linear
+from rllib_arrow.models.layers import NormSiLU, initialise, linear
+from rllib_arrow.models.size import StateUnits
 
 SMALLEST = 4  # the side of the image where the encoder stops and the decoder starts
 

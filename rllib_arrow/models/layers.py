@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
+
+from rllib_arrow.models.size import StateUnits
 
 NORM_EPS = 1e-3
 
@@ -23,12 +25,20 @@ class NormSiLU(nn.LayerNorm):
         return F.silu(x)
 
 
-class StateUnits(NamedTuple):
-    """The length of the model state [h, z], by its parts."""
+class NormGRUCell(nn.Module):
+    """A GRU with one layer norm over its gates, which starts by forgetting slowly."""
 
-    h: int
-    groups: int
-    classes: int
+    def __init__(self, inputs: int, units: int) -> None:
+        super().__init__()
+        self.linear = nn.Linear(inputs + units, 3 * units, bias=False)
+        self.norm = nn.LayerNorm(3 * units, eps=NORM_EPS)
+
+    def forward(self, x: Tensor, h: Tensor) -> Tensor:
+        """Takes [B, inputs] and [B, units], returns the next h."""
+        gates = self.norm(self.linear(torch.cat([x, h], -1)))
+        reset, candidate, update = gates.chunk(3, -1)
+        candidate = torch.tanh(torch.sigmoid(reset) * candidate)
+        return torch.lerp(h, candidate, torch.sigmoid(update - 1.0))
 
 
 def linear(inputs: int | StateUnits, outputs: int) -> nn.Linear:

@@ -3,8 +3,8 @@
     h[t] = GRU(h[t-1], z[t-1], a[t-1])       z[t] ~ posterior(h[t], obs[t])
                                              z[t] ~ prior(h[t]) in a dream
 
-Where a row is an episode's first, h, z and the action before it count as zero.
-All sequences are time-major here: [T, B, ...].
+Where a row is an episode's first, h, z and the action before it count as zero (or as
+learned, see `size.Variant`). All sequences are time-major here: [T, B, ...].
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
-from rllib_arrow.models.distributions import sample_one_hot, unimix_probs
-from rllib_arrow.models.layers import MLP, NormSiLU, initialise, linear
-from rllib_arrow.models.size import ModelSize
-from rllib_arrow.models.unroll import Loops, Unroll, Weights
+from rllib_arrow.models.distributions import one_hot, sample_one_hot, unimix_probs
+from rllib_arrow.models.layers import MLP, NormGRUCell, NormSiLU, initialise, linear
+from rllib_arrow.models.size import PAPER, ModelSize, Variant
+from rllib_arrow.models.unroll import Loops, Unroll, Weights, join
 
 
 class Posterior(NamedTuple):
@@ -36,24 +36,36 @@ class Posterior(NamedTuple):
 class RSSM(nn.Module):
     """One step, and whole sequences of steps."""
 
-    def __init__(self, size: ModelSize, embed_units: int, num_actions: int) -> None:
+    def __init__(
+        self,
+        size: ModelSize,
+        embed_units: int,
+        num_actions: int,
+        variant: Variant = PAPER,
+    ) -> None:
         super().__init__()
         self.size = size
+        self.variant = variant
         units = size.mlp_units
         # A linear layer over [z, one-hot a] in two parts: the action's part is a
         # look-up, made for all steps at once.
         self.input_z = linear(size.state._replace(h=0), units)
         self.input_a = nn.Embedding(num_actions, units)
         self.input_norm = NormSiLU(units)
-        self.gru = nn.GRUCell(units, size.gru_units)
+        cell = NormGRUCell if variant.gru_norm else nn.GRUCell
+        self.gru = cell(units, size.gru_units)
         # Likewise the posterior's first layer over [h, embedding].
         self.posterior_h = nn.Linear(size.gru_units, units, bias=False)
-        self.posterior_x = nn.Linear(embed_units, units, bias=False)
+        # With a skip, the embedding has a part in the logits too.
+        skipped = size.latent_units if variant.posterior_skip else 0
+        self.posterior_x = nn.Linear(embed_units, units + skipped, bias=False)
         self.posterior_norm = NormSiLU(units)
         self.posterior_out = nn.Linear(units, size.latent_units)
         initialise(self)
         nn.init.normal_(self.input_a.weight, std=units**-0.5)
         self.prior = MLP(size.gru_units, units, 1, size.latent_units)
+        if variant.learned_initial_state:
+            self.initial_h = nn.Parameter(torch.zeros(size.gru_units))
 
     def recur(self, h: Tensor, z: Tensor, action_part: Tensor) -> Tensor:
         """Returns the next h; `action_part` is `input_a` of the action taken."""
@@ -68,8 +80,15 @@ class RSSM(nn.Module):
 
         `image_part` is `posterior_x` of the embedded observation.
         """
+        image_part, *skip = image_part.split(
+            [self.size.mlp_units, self.size.latent_units]
+            if self.variant.posterior_skip
+            else [self.size.mlp_units],
+            dim=-1,
+        )
         x = torch.addmm(image_part, h, self.posterior_h.weight.t())
-        return self.to_probs(self.posterior_out(self.posterior_norm(x)))
+        logits = self.posterior_out(self.posterior_norm(x))
+        return self.to_probs(logits + skip[0] if skip else logits)
 
     def predict(self, h: Tensor) -> Tensor:
         """Returns prior probabilities [..., groups, classes]."""
@@ -100,6 +119,19 @@ class RSSM(nn.Module):
         weight = self.input_z.weight
         h = weight.new_zeros(batch_size, self.size.gru_units)
         return h, weight.new_zeros(batch_size, self.size.latent_units)
+
+    def carry(self, h: Tensor, z: Tensor, keep: Tensor) -> tuple[Tensor, Tensor]:
+        """Returns h and z where `keep` [B, 1] is 1.0, else the initial state.
+
+        A learned initial state is a learned h and the latents that the prior takes for
+        most likely there.
+        """
+        if not self.variant.learned_initial_state:
+            return h * keep, z * keep
+        first_h = torch.tanh(self.initial_h).unsqueeze(0)
+        probs = self.predict(first_h)
+        first_z = one_hot(probs.argmax(-1), probs).flatten(1)
+        return torch.lerp(first_h, h, keep), torch.lerp(first_z, z, keep)
 
     def observe(
         self, embedded: Tensor, actions: Tensor, is_first: Tensor, noise: Tensor
@@ -136,12 +168,43 @@ class RSSM(nn.Module):
         loops: Loops | None = None,
     ) -> Posterior:
         """Goes through the steps one after the other, from what `prepare` returns."""
+        loops = loops or Loops()
         # Few rows at a time gain nothing from low precision, and lose accuracy.
         with torch.autocast(noise.device.type, enabled=False):
+            if self.variant != PAPER:
+                return self._unroll_by_autograd(prepared, noise, loops)
             weights = self._step_weights()
-            return Posterior(
-                *Unroll.apply(loops or Loops(), *prepared, noise, *weights)
-            )
+            return Posterior(*Unroll.apply(loops, *prepared, noise, *weights))
+
+    def _unroll_by_autograd(
+        self, prepared: tuple[Tensor, Tensor, Tensor], noise: Tensor, loops: Loops
+    ) -> Posterior:
+        """Goes through the steps of a variant, whose way back is not written out."""
+        h, z = self.initial(noise.shape[1])
+        run = loops.variant or RSSM.observe_steps
+        found = []
+        for block in loops.blocks(*prepared, noise):
+            found.append(run(self, h, z, *block))
+            h, z = found[-1].h[-1], found[-1].z[-1]
+        return Posterior(*map(join, zip(*found, strict=True)))
+
+    def observe_steps(
+        self,
+        h: Tensor,
+        z: Tensor,
+        action_parts: Tensor,
+        image_parts: Tensor,
+        keep: Tensor,
+        noise: Tensor,
+    ) -> Posterior:
+        """Goes as many steps as there are rows [T, B, ...]."""
+        steps = []
+        rows = zip(action_parts, image_parts, keep, noise, strict=True)
+        for action_part, image_part, keep_t, u in rows:
+            h, z = self.carry(h, z, keep_t)
+            h, z, probs = self.observe_step(h, z, action_part, image_part, u)
+            steps.append((h, z, probs))
+        return Posterior(*(torch.stack(part) for part in zip(*steps, strict=True)))
 
     def _step_weights(self) -> Weights:
         return Weights(

@@ -1,12 +1,30 @@
-"""How large the networks are."""
+"""How large the networks are, and in what they differ from the paper's."""
 
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, fields, replace
-from typing import Any
+from typing import Any, NamedTuple
 
-from rllib_arrow.models.layers import StateUnits
 from rllib_arrow.settings import SettingError
+
+
+class StateUnits(NamedTuple):
+    """The length of the model state [h, z], by its parts."""
+
+    h: int
+    groups: int
+    classes: int
+
+
+class Variant(NamedTuple):
+    """What may differ from the paper's model; see the settings of the same names."""
+
+    gru_norm: bool = False
+    posterior_skip: bool = False
+    learned_initial_state: bool = False
+
+
+PAPER = Variant()
 
 
 @dataclass(frozen=True)

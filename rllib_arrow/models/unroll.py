@@ -258,6 +258,7 @@ class Loops(NamedTuple):
     forward: Callable[..., Trace] = steps_forward
     back: Callable[..., tuple[Back, Tensor, Tensor]] = steps_back
     steps: int | None = None  # in a block; None for all in one
+    variant: Callable[..., Any] | None = None  # the steps of a variant of the model
 
     def blocks(self, *sequences: Tensor) -> Iterator[tuple[Tensor, ...]]:
         """Yields the same few steps of all sequences, block after block."""

@@ -8,8 +8,11 @@ import numpy as np
 
 from rllib_arrow.algorithms.dv3.dv3 import DV3Config
 from rllib_arrow.algorithms.dv3.learner import DV3Learner
+from rllib_arrow.models.size import Variant
 
 SIDE, ACTIONS, B, T = 16, 5, 4, 6
+
+ALL_VARIANTS = dict.fromkeys(Variant._fields, True)
 
 SMALL = {
     "model_size": "nano",
@@ -34,7 +37,8 @@ def make_spec(
     spec = config.get_default_rl_module_spec()
     spec.observation_space = gym.spaces.Box(0, 255, (side, side, 3), np.uint8)
     spec.action_space = gym.spaces.Discrete(actions)
-    spec.model_config = {"model_size": config.model_size}
+    names = ("model_size", *Variant._fields)
+    spec.model_config = {name: getattr(config, name) for name in names}
     for name, value in changes.items():
         setattr(spec, name, value)
     return spec

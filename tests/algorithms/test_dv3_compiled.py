@@ -13,7 +13,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from rllib_arrow.algorithms.dv3 import compiling, parts
 from rllib_arrow.algorithms.dv3.learner import DV3Learner
 from rllib_arrow.errors import UserError
-from tests.algorithms.dv3_tools import make_learner, random_batches
+from tests.algorithms.dv3_tools import ALL_VARIANTS, make_learner, random_batches
 from tests.algorithms.tiny import tiny_config
 
 ALIKE = ("image_loss", "reward_loss", "kl", "critic_loss", "policy_entropy")
@@ -42,8 +42,9 @@ def assert_alike(one: DV3Learner, other: DV3Learner) -> None:
 
 
 @pytest.mark.usefixtures("traced")
-def test_graphs_without_a_break_learn_what_plain_updates_learn():
-    settings = {"horizon_H": 6}  # more than one block
+@pytest.mark.parametrize("variant", [{}, ALL_VARIANTS], ids=["paper", "variants"])
+def test_graphs_without_a_break_learn_what_plain_updates_learn(variant):
+    settings = {"horizon_H": 6, **variant}  # more than one block
     compiled = make_learner(use_compile=True, **settings)
     assert compiled.is_about_to_compile
     assert_alike(make_learner(use_compile=False, **settings), compiled)

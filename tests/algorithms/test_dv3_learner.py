@@ -7,7 +7,13 @@ import torch
 
 from rllib_arrow.algorithms.dv3.means import Means
 from rllib_arrow.models.rssm import Posterior
-from tests.algorithms.dv3_tools import B, T, make_learner, random_batches
+from tests.algorithms.dv3_tools import (
+    ALL_VARIANTS,
+    B,
+    T,
+    make_learner,
+    random_batches,
+)
 
 
 def weights_of(learner) -> dict[str, torch.Tensor]:
@@ -268,3 +274,27 @@ def test_mixed_precision_gives_nearly_the_same_losses():
     mixed = make_learner(mixed_precision=True).learn_epoch(0, random_batches())
     for name in ("image_loss", "reward_loss", "critic_loss", "policy_entropy"):
         assert mixed[name] == pytest.approx(plain[name], rel=0.02)
+
+
+def test_all_variants_of_the_model_learn_together_and_differ_from_the_papers():
+    variants = make_learner(**ALL_VARIANTS)
+    before = weights_of(variants)
+    found = variants.learn_epoch(0, random_batches())
+    after = variants.net.state_dict()
+    for name in ("rssm.initial_h", "rssm.gru.linear.weight", "rssm.posterior_x.weight"):
+        assert not torch.equal(before[name], after[name]), name
+    assert found["kl"] != make_learner().learn_epoch(0, random_batches())["kl"]
+
+
+def test_the_reward_loss_has_a_weight():
+    for scale in (1.0, 3.0):
+        learner = make_learner(actor_critic_updates=0, reward_loss_scale=scale)
+        found = learner.learn_epoch(0, random_batches())
+        total = (
+            found["image_loss"]
+            + scale * found["reward_loss"]
+            + found["continue_loss"]
+            + 0.5 * found["dynamics_loss"]
+            + 0.1 * found["representation_loss"]
+        )
+        assert found["world_model_loss"] == pytest.approx(total, rel=1e-5)

@@ -7,6 +7,7 @@ from rllib_arrow.models.distributions import two_hot_mean
 from rllib_arrow.models.images import images_to_float
 from tests.algorithms.dv3_tools import (
     ACTIONS,
+    ALL_VARIANTS,
     SIDE,
     B,
     T,
@@ -28,8 +29,9 @@ def test_the_first_policy_is_as_good_as_uniform():
     assert (module.actor(states) * ACTIONS - 1.0).abs().max() < 0.1
 
 
-def test_acting_step_by_step_gives_the_states_of_the_unrolled_model():
-    module = make_module()
+@pytest.mark.parametrize("variant", [{}, ALL_VARIANTS], ids=["paper", "variants"])
+def test_acting_step_by_step_gives_the_states_of_the_unrolled_model(variant):
+    module = make_spec(make_config(**variant)).build()
     batch = next(random_batches())
     batch["is_first"][:] = False
     batch["is_first"][:, 0] = batch["is_first"][1, 3] = True

@@ -1,7 +1,8 @@
 import torch
 
 from rllib_arrow.models.distributions import _count_classes_below, sample_index
-from rllib_arrow.models.layers import StateLinear, StateUnits, linear
+from rllib_arrow.models.layers import NormGRUCell, StateLinear, linear
+from rllib_arrow.models.size import StateUnits
 
 UNITS = StateUnits(h=5, groups=3, classes=4)
 
@@ -41,3 +42,15 @@ def test_counting_classes_draws_what_searching_them_draws():
     assert torch.equal(counted, sample_index(probs, uniform))
     last = _count_classes_below(probs, torch.ones(50, 9))
     assert torch.equal(last, torch.full((50, 9), 15))
+
+
+def test_the_normed_gru_is_dreamerv3s_with_its_update_gate_biased_to_keep():
+    cell = NormGRUCell(3, 2)
+    x, h = torch.randn(4, 3), torch.randn(4, 2)
+    gates = torch.cat([x, h], 1) @ cell.linear.weight.t()
+    centred = gates - gates.mean(1, keepdim=True)
+    gates = centred / (centred.square().mean(1, keepdim=True) + 1e-3).sqrt()
+    reset, candidate, update = gates[:, :2], gates[:, 2:4], gates[:, 4:]
+    share = 1 / (1 + torch.exp(1 - update))
+    new = torch.tanh(candidate / (1 + torch.exp(-reset)))
+    torch.testing.assert_close(cell(x, h), share * new + (1 - share) * h)

@@ -1,7 +1,8 @@
 import torch
 
 from rllib_arrow.models.rssm import RSSM, Posterior
-from rllib_arrow.models.size import ModelSize
+from rllib_arrow.models.size import ModelSize, Variant
+from rllib_arrow.models.unroll import Loops
 
 SIZE = ModelSize(
     latent_groups=3,
@@ -14,9 +15,9 @@ SIZE = ModelSize(
 EMBED, ACTIONS, T, B = 10, 5, 9, 4
 
 
-def make_rssm() -> RSSM:
+def make_rssm(**variant: bool) -> RSSM:
     torch.manual_seed(0)
-    return RSSM(SIZE, EMBED, ACTIONS)
+    return RSSM(SIZE, EMBED, ACTIONS, Variant(**variant))
 
 
 def make_inputs(length: int = T) -> dict[str, torch.Tensor]:
@@ -150,3 +151,53 @@ def test_imagining_uses_the_prior_of_the_next_state():
     index = (cumulative <= inputs["noise"][3].double().unsqueeze(-1)).sum(-1)
     z = z.unflatten(-1, (SIZE.latent_groups, SIZE.latent_classes))
     assert torch.equal(z.argmax(-1), index)
+
+
+def test_variants_are_off_in_the_papers_model_and_add_weights_when_on():
+    paper = dict(make_rssm().named_parameters())
+    assert {"initial_h", "gru.norm.weight"}.isdisjoint(paper)
+    for name, weight in (
+        ("gru_norm", "gru.norm.weight"),
+        ("learned_initial_state", "initial_h"),
+        ("posterior_skip", "posterior_x.weight"),
+    ):
+        found = dict(make_rssm(**{name: True}).named_parameters())
+        assert weight in found
+        assert weight not in paper or found[weight].shape != paper[weight].shape
+
+
+def test_the_paper_s_model_by_autograd_gives_what_is_written_out():
+    rssm, inputs = make_rssm(), make_inputs()
+    inputs["is_first"][3, 1] = True
+    noise = inputs.pop("noise")
+    written = rssm.unroll(rssm.prepare(**inputs), noise)
+    derived = rssm._unroll_by_autograd(rssm.prepare(**inputs), noise, Loops())
+    torch.testing.assert_close(derived.h, written.h)
+    assert torch.equal(derived.z, written.z)
+
+
+def test_a_skip_adds_the_embedding_to_the_logits():
+    rssm, inputs = make_rssm(posterior_skip=True), make_inputs(1)
+    with torch.no_grad():
+        rssm.posterior_out.weight.zero_()  # leaves nothing but the skip
+    found = rssm.observe(**inputs)
+    skip = rssm.posterior_x.weight[SIZE.mlp_units :]
+    logits = (inputs["embedded"] @ skip.t()).unflatten(-1, (3, 4))
+    expected = torch.softmax(logits, -1) * 0.99 + 0.01 / 4
+    torch.testing.assert_close(found.probs, expected)
+
+
+def test_sequences_and_resets_start_from_the_learned_state():
+    rssm, inputs = make_rssm(learned_initial_state=True), make_inputs()
+    with torch.no_grad():
+        rssm.initial_h.normal_()
+    inputs["is_first"][4] = True
+    found = rssm.observe(**inputs)
+    h = torch.tanh(rssm.initial_h).expand(B, -1)
+    probs = rssm.predict(h)
+    z = torch.nn.functional.one_hot(probs.argmax(-1), 4).float().flatten(1)
+    expected = rssm.recur(h, z, torch.zeros(B, SIZE.mlp_units))
+    torch.testing.assert_close(found.h[0], expected)
+    torch.testing.assert_close(found.h[4], expected)
+    found.h.sum().backward()
+    assert rssm.initial_h.grad.abs().sum() > 0

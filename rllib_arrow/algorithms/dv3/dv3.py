@@ -17,7 +17,7 @@ from tensorboardX import SummaryWriter
 from rllib_arrow.algorithms.continual import ContinualAlgorithm
 from rllib_arrow.algorithms.continual_config import ContinualConfig, Minibatches
 from rllib_arrow.algorithms.dv3.pictures import make_strips, save_strips
-from rllib_arrow.models.size import ModelSize
+from rllib_arrow.models.size import ModelSize, Variant
 from rllib_arrow.ray_private import index_of
 from rllib_arrow.replay.augmented import AugmentedReplay
 from rllib_arrow.replay.parts import uses_losses
@@ -31,6 +31,19 @@ class DV3Config(ContinualConfig):
 
     model_size: str | dict[str, Any] = setting(
         "S", "Size of the networks: nano, micro, S (the paper's), or a mapping."
+    )
+    gru_norm: bool = setting(
+        False,
+        "Recurrence with a layer norm over its gates and a slow start, as in "
+        "DreamerV3's published code, instead of the paper's plain GRU.",
+    )
+    posterior_skip: bool = setting(
+        False,
+        "Add a linear layer from the image's embedding to the posterior's logits, as "
+        "the paper's published code does.",
+    )
+    learned_initial_state: bool = setting(
+        False, "Start sequences and episodes from a learned state instead of zeros."
     )
     world_model_updates: int = setting(1000, "World-model updates in an epoch.", ">= 0")
     actor_critic_updates: int = setting(
@@ -58,6 +71,9 @@ class DV3Config(ContinualConfig):
         0.99, "Decay of the running range of returns.", "[0, 1]"
     )
     free_bits: float = setting(1.0, "Nats of KL that cost nothing.", ">= 0")
+    reward_loss_scale: float = setting(
+        1.0, "Weight of the loss that teaches to predict rewards.", ">= 0"
+    )
     kl_dynamics_scale: float = setting(
         0.5, "Weight of the loss that moves the prior towards the posterior.", ">= 0"
     )
@@ -143,7 +159,9 @@ class DV3Config(ContinualConfig):
     @property
     @override(AlgorithmConfig)
     def _model_config_auto_includes(self) -> dict[str, Any]:
-        return super()._model_config_auto_includes | {"model_size": self.model_size}
+        variant = {key: getattr(self, key) for key in Variant._fields}
+        own = {"model_size": self.model_size, **variant}
+        return super()._model_config_auto_includes | own
 
     @override(AlgorithmConfig)
     def validate(self) -> None:

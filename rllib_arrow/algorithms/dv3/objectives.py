@@ -82,7 +82,7 @@ def world_model_loss(
     goes_on = losses.continue_loss(continue_logits, is_terminated)
     total = (
         image
-        + reward
+        + config.reward_loss_scale * reward
         + goes_on
         + config.kl_dynamics_scale * dynamics
         + config.kl_representation_scale * representation

@@ -19,7 +19,7 @@ from rllib_arrow.algorithms.dv3 import objectives
 from rllib_arrow.algorithms.dv3.rl_module import Dream, DV3RLModule
 from rllib_arrow.models import unroll
 from rllib_arrow.models.layers import StateLinear
-from rllib_arrow.models.rssm import Posterior
+from rllib_arrow.models.rssm import RSSM, Posterior
 
 LONGEST_BLOCK = 5  # steps compiled into one graph
 BACKEND = "inductor"
@@ -65,6 +65,7 @@ class CompiledParts(Parts):
             compiled(unroll.steps_forward),
             compiled(unroll.steps_back),
             steps=steps_in_block(config.batch_length_T),
+            variant=compiled(RSSM.observe_steps),
         )
         for name in ("encode", "world_model_loss", "value_dream", "actor_critic_loss"):
             setattr(self, name, compiled(getattr(self, name)))

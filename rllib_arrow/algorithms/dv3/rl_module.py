@@ -18,7 +18,7 @@ from rllib_arrow.models.distributions import sample_index
 from rllib_arrow.models.images import Decoder, Encoder, images_to_float
 from rllib_arrow.models.layers import MLP
 from rllib_arrow.models.rssm import RSSM, Posterior
-from rllib_arrow.models.size import ModelSize
+from rllib_arrow.models.size import ModelSize, Variant
 
 
 class Dream(NamedTuple):
@@ -43,7 +43,8 @@ class DV3RLModule(ForwardByActing, TorchRLModule, InferenceOnlyAPI):
         shape = self._image_shape()
         self.num_actions = self._num_actions()
         self.encoder = Encoder(shape, size.cnn_depth)
-        self.rssm = RSSM(size, self.encoder.units, self.num_actions)
+        variant = Variant(*(self.model_config.get(k, False) for k in Variant._fields))
+        self.rssm = RSSM(size, self.encoder.units, self.num_actions, variant)
         self.actor = Actor(size, self.num_actions)
         if self.inference_only:
             return
@@ -121,9 +122,8 @@ class DV3RLModule(ForwardByActing, TorchRLModule, InferenceOnlyAPI):
         )
         image_part = self.rssm.posterior_x(self.encoder(images_to_float(obs)))
         action_part = self.rssm.input_a(before) * keep
-        h, z, _ = self.rssm.observe_step(
-            h * keep, z * keep, action_part, image_part, uniform[:, 1:]
-        )
+        h, z = self.rssm.carry(h, z, keep)
+        h, z, _ = self.rssm.observe_step(h, z, action_part, image_part, uniform[:, 1:])
         probs = self.actor(torch.cat([h, z], dim=-1))
         actions = sample_index(probs, uniform[:, 0])
         return actions, (h, z, actions)
