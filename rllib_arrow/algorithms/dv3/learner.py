@@ -62,7 +62,7 @@ class DV3Learner(GradientSteps, TorchLearner):
             require_compiler("use_compile (True)")
         on_cpu = self._device.type == "cpu"
         able = wants_compiled(self.config) and on_cpu and find_compiler() is not None
-        return all_agree(able) or self.config.use_compile is True
+        return all_agree(able, self._device) or self.config.use_compile is True
 
     def _compute(self, compiled: bool) -> None:
         """Has updates computed compiled, or one operation after the other."""

@@ -27,10 +27,10 @@ def average(gradients: list[Tensor]) -> None:
         gradient.copy_(part.view(gradient.shape))
 
 
-def all_agree(value: bool) -> bool:
-    """Returns whether the value is true for every learner."""
+def all_agree(value: bool, device: torch.device) -> bool:
+    """Returns whether the value is true for every learner, each on its `device`."""
     if world_size() == 1:
         return value
-    least = torch.tensor(int(value))
+    least = torch.tensor(int(value), device=device)  # NCCL takes no other
     dist.all_reduce(least, dist.ReduceOp.MIN)
     return bool(least)
