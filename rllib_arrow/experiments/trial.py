@@ -7,6 +7,8 @@ from typing import Any
 
 from rllib_arrow.algorithms.within_epoch import Phase
 
+SILENCE_S = 60.0  # from then on, a silent learner's time left means nothing
+
 
 @dataclass
 class Trial:
@@ -64,9 +66,11 @@ class Trial:
         left = self.phase.seconds_left()
         if left is None:
             return self.phase.doing
-        left = max(0.0, left - (now - self.phase_at))
         counted = f"update {self.phase.done:,} of {self.phase.total:,}"
-        return f"{counted}, {duration(left)} left in this epoch"
+        silent = now - self.phase_at
+        if silent > max(SILENCE_S, left):
+            return f"{counted}, no news for {duration(silent)}"
+        return f"{counted}, {duration(max(0.0, left - silent))} left in this epoch"
 
 
 def duration(seconds: float) -> str:

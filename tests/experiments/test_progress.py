@@ -220,6 +220,16 @@ def test_a_file_gets_a_line_a_minute_on_the_epoch_under_way():
     ]
 
 
+def test_a_learner_that_falls_silent_is_not_said_to_be_almost_done():
+    session = Session(io.StringIO())
+    session.tell(10.0, 1, LEARNING, 150, 200, 75.0)
+    for session.now in (90.0, 200.0):
+        session.display.on_step_end(1, [TRIAL])
+    *_, before, after = session.stream.getvalue().splitlines()
+    assert before.endswith(": update 150 of 200, no news for 1 min")
+    assert after.endswith(": update 150 of 200, no news for 3 min")
+
+
 def test_a_terminal_shows_the_first_epoch_under_way(monkeypatch):
     monkeypatch.setenv("COLUMNS", "100")
     session = Session(Terminal())
