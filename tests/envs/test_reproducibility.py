@@ -10,7 +10,7 @@ from rllib_arrow.envs.suites import SUITES, make_task
 
 ALL_TASKS = [(s.name, task) for s in SUITES.values() for task in s.tasks]
 # An emulated frame costs most by far; several games at once are tested separately.
-ENVS = {"atari": 1, "coinrun": 2, "minatar": 2, "minatar_variants": 2}
+ENVS = {"atari": 1, "coinrun": 2, "minatar": 2, "minatar_variants": 2, "minigrid": 2}
 
 
 def digests(task: VectorTask, seed: int, steps: int) -> list[str]:
