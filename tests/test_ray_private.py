@@ -49,6 +49,8 @@ def test_what_we_inherit_is_there_with_the_parameters_we_expect(one):
     found = getattr(found, "fget", None) or getattr(found, "__func__", found)
     shown = []
     for parameter in inspect.signature(found).parameters.values():
+        if parameter.name == "_ray_trace_ctx":  # Ray adds it once a class is an actor's
+            continue
         if parameter.kind is parameter.KEYWORD_ONLY and "*" not in shown:
             shown.append("*")
         star = "**" if parameter.kind is parameter.VAR_KEYWORD else ""

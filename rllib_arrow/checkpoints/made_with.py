@@ -29,6 +29,9 @@ FIXED = (
     "cnn_depth",
     "mlp_units",
     "mlp_layers",
+    "gru_norm",
+    "posterior_skip",
+    "learned_initial_state",
 )
 # Settings of the memory that may change, and those that are called otherwise there.
 FREE_IN_REPLAY = ("seed", "max_bytes", "ltdm_probability")
