@@ -106,6 +106,26 @@ def test_a_recorded_update_copies_minibatches_in_and_results_out():
     assert set(first) == {"obs", "actions", "rewards", "is_first", "is_terminated"}
 
 
+def test_an_update_that_cannot_be_recorded_goes_on_as_it_stands(caplog):
+    tries = []
+
+    def fail(update, batch, generator):
+        tries.append(batch)
+        raise RuntimeError("operation not permitted\nwhen stream is capturing")
+
+    update = RecordedUpdate(
+        lambda batch: 2 * batch["x"],
+        torch.Generator(),
+        fail,
+        lambda function, batch: function(batch),
+    )
+    found = [int(update({"x": torch.tensor(i)})) for i in range(WARM_UP + 3)]
+    assert found == [2 * i for i in range(WARM_UP + 3)]
+    assert len(tries) == 1
+    (line,) = caplog.messages
+    assert "operation not permitted when stream is capturing" in line
+
+
 def test_recordings_are_forgotten_with_the_optimiser_states_they_know():
     learner = make_learner()
     learner.learn_epoch(0, random_batches())

@@ -9,12 +9,15 @@ replaced.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from typing import Any
 
 import torch
 from torch import Tensor
 from torch.utils import _pytree as pytree
+
+logger = logging.getLogger(__name__)
 
 WARM_UP = 3  # updates before recording: libraries choose their kernels in the first
 
@@ -45,7 +48,11 @@ def run_aside(update: Callable[[Batch], Any], batch: Batch) -> Any:
 
 
 class RecordedUpdate:
-    """Runs an update as it stands a few times, then from a recording."""
+    """Runs an update as it stands a few times, then from a recording.
+
+    Where it cannot be recorded, it goes on as it stands: nothing of a recording runs
+    before it is whole.
+    """
 
     def __init__(
         self,
@@ -59,6 +66,7 @@ class RecordedUpdate:
         self._generator = generator
         self._record = record
         self._seen = 0
+        self._can_record = True
         self._replay: Callable[[], None] | None = None
 
     def __call__(self, batch: Batch) -> Any:
@@ -66,11 +74,19 @@ class RecordedUpdate:
         self._seen += 1
         if self._seen <= WARM_UP:
             return self._warm_up(self._update, batch)
+        if not self._can_record:
+            return self._update(batch)
         if self._replay is None:
             self._inputs = {key: value.clone() for key, value in batch.items()}
-            self._results, self._replay = self._record(
-                self._update, self._inputs, self._generator
-            )
+            try:
+                self._results, self._replay = self._record(
+                    self._update, self._inputs, self._generator
+                )
+            except RuntimeError as error:
+                line = " ".join(str(error).split())
+                logger.warning("No CUDA graph, updates stay slower: %s", line)
+                self._can_record = False
+                return self._update(batch)
         else:
             for key, value in batch.items():
                 self._inputs[key].copy_(value, non_blocking=True)
