@@ -89,20 +89,27 @@ def train(args: argparse.Namespace) -> int:
     experiment = replace(experiment, callbacks=tuple(args.callback))
 
     from rllib_arrow.algorithms.within_epoch import open_board
-    from rllib_arrow.experiments import launch
+    from rllib_arrow.experiments import launch, placement
     from rllib_arrow.experiments.callbacks import check_blame, load_callback
+    from rllib_arrow.experiments.cluster import connect
     from rllib_arrow.experiments.last_save import SaveBeforeTheEnd
+    from rllib_arrow.experiments.location import (
+        check_location,
+        check_space,
+        location_of,
+        lock_run,
+    )
     from rllib_arrow.experiments.progress import ProgressDisplay
 
     named = {text: load_callback(text) for text in args.callback}
 
-    location = launch.location_of(args.storage, args.name or experiment.name)
-    with launch.lock_run(location):
-        launch.check_location(location, args.resume)
-        launch.connect(args.debug)
-        cluster = launch.cluster_resources()
-        config, line = launch.place_learners(experiment, cluster)
-        launch.check_resources(experiment, config, cluster)
+    location = location_of(args.storage, args.name or experiment.name)
+    with lock_run(location):
+        check_location(location, args.resume)
+        connect(args.debug)
+        cluster = placement.cluster_resources()
+        config, line = placement.place_learners(experiment, cluster)
+        placement.check_resources(experiment, config, cluster)
         if line:
             print(line)
         if args.resume:
@@ -116,7 +123,7 @@ def train(args: argparse.Namespace) -> int:
                 results = tuner.fit()
         except Exception as error:
             # Tune, too, writes there, and stumbles over what it could not write.
-            launch.check_space(location)
+            check_space(location)
             check_blame(error, named)
             raise
         return ending.exit_code(_print_end(results, location))
@@ -152,11 +159,11 @@ def evaluate(args: argparse.Namespace) -> int:
     import pandas as pd
 
     from rllib_arrow.checkpoints.restore_to_act import evaluate_checkpoint
-    from rllib_arrow.experiments import launch
+    from rllib_arrow.experiments.cluster import connect
     from rllib_arrow.files import write_aside
     from rllib_arrow.runs.scores import to_csv
 
-    launch.connect(args.debug)
+    connect(args.debug)
     path = args.checkpoint.resolve()
     rows = evaluate_checkpoint(path, episodes=args.episodes, tasks=args.tasks)
     first = rows[0]

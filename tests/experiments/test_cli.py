@@ -329,7 +329,7 @@ def test_evaluate_prints_a_table_and_writes_the_csv(here, capsys, monkeypatch):
         return [row]
 
     monkeypatch.setattr(restore_to_act, "evaluate_checkpoint", evaluate_checkpoint)
-    monkeypatch.setattr("rllib_arrow.experiments.launch.connect", lambda debug: None)
+    monkeypatch.setattr("rllib_arrow.experiments.cluster.connect", lambda debug: None)
     (here / "point").mkdir()
     (here / "point" / "rllib_checkpoint.json").write_text("{}")
     options = ["--episodes", "3", "--tasks", "breakout", "--csv", "out.csv"]

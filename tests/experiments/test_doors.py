@@ -12,13 +12,13 @@ import time
 import pytest
 
 from rllib_arrow.errors import UserError
-from rllib_arrow.experiments import launch
+from rllib_arrow.experiments import cluster
 
 LOOK = """
 import json, os, stat
 from pathlib import Path
-from rllib_arrow.experiments import launch
-launch.connect()
+from rllib_arrow.experiments import cluster
+cluster.connect()
 import ray
 import psutil  # Ray's own
 
@@ -61,10 +61,10 @@ def test_a_local_run_listens_on_loopback_in_a_directory_of_its_own_without_a_hom
 def test_a_cluster_that_nobody_answers_for_is_refused_at_once(monkeypatch):
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
-    monkeypatch.setattr(launch.ray, "is_initialized", lambda: False)
+    monkeypatch.setattr(cluster.ray, "is_initialized", lambda: False)
     for address in (f"127.0.0.1:{port}", f"ray://127.0.0.1:{port}", "nobody.invalid:1"):
         monkeypatch.setenv("RAY_ADDRESS", address)
         began = time.monotonic()
         with pytest.raises(UserError, match=f"RAY_ADDRESS={address}: no cluster: "):
-            launch.connect()
+            cluster.connect()
         assert time.monotonic() - began < 30

@@ -13,9 +13,10 @@ from ray.tune.search.variant_generator import generate_variants
 
 from rllib_arrow import ARROWConfig
 from rllib_arrow.errors import UserError
-from rllib_arrow.experiments import launch
+from rllib_arrow.experiments import launch, placement
 from rllib_arrow.experiments.experiment import read_experiment
 from rllib_arrow.experiments.launch import sample_seeds
+from rllib_arrow.experiments.location import location_of, write_record
 from rllib_arrow.experiments.yaml_settings import examples, to_tune
 from rllib_arrow.settings import is_number
 
@@ -210,41 +211,41 @@ def test_a_seed_in_the_file_is_used_as_it_stands(files):
 
 def test_the_learner_takes_a_gpu_where_there_is_one(files):
     experiment = read_experiment(files / "base.yaml")
-    config, line = launch.place_learners(experiment, {"CPU": 8, "GPU": 1})
+    config, line = placement.place_learners(experiment, {"CPU": 8, "GPU": 1})
     assert config["num_gpus_per_learner"] == 1 and line == ""
-    config, line = launch.place_learners(experiment, CLUSTER)
+    config, line = placement.place_learners(experiment, CLUSTER)
     assert config["num_gpus_per_learner"] == 0 and "on the CPU" in line
 
 
 def test_a_choice_of_the_user_about_gpus_stands(files):
     experiment = read_experiment(files / "base.yaml", ["num_gpus_per_learner=0"])
-    config, line = launch.place_learners(experiment, {"CPU": 8, "GPU": 1})
+    config, line = placement.place_learners(experiment, {"CPU": 8, "GPU": 1})
     assert config["num_gpus_per_learner"] == 0 and line == ""
 
 
 def test_a_request_is_refused_only_if_the_cluster_is_too_small(files):
     experiment = read_experiment(files / "base.yaml", ["num_env_runners=3"])
-    launch.check_resources(experiment, experiment.config, {"CPU": 4})
+    placement.check_resources(experiment, experiment.config, {"CPU": 4})
     with pytest.raises(UserError, match="num_env_runners=3 needs 4 CPUs"):
-        launch.check_resources(experiment, experiment.config, {"CPU": 3})
+        placement.check_resources(experiment, experiment.config, {"CPU": 3})
 
 
 def test_a_search_space_is_refused_for_its_largest_value(files):
     settings = ["num_env_runners={grid_search: [0, 5]}"]
     experiment = read_experiment(files / "base.yaml", settings)
     with pytest.raises(UserError, match="num_env_runners=5 needs 6 CPUs"):
-        launch.check_resources(experiment, experiment.config, CLUSTER)
+        placement.check_resources(experiment, experiment.config, CLUSTER)
 
 
 def test_storage_is_made_absolute_unless_it_is_an_address(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    assert launch.location_of("results", "a") == str(tmp_path / "results" / "a")
-    assert launch.location_of("s3://bucket/x/", "a") == "s3://bucket/x/a"
+    assert location_of("results", "a") == str(tmp_path / "results" / "a")
+    assert location_of("s3://bucket/x/", "a") == "s3://bucket/x/a"
 
 
 def test_resume_refuses_other_settings_and_shows_both(files, tmp_path):
     location = str(tmp_path / "run")
-    launch._write_record(location, read_experiment(files / "base.yaml"))
+    write_record(location, read_experiment(files / "base.yaml"))
     assert json.loads((tmp_path / "run" / "experiment.json").read_text())
     changed = read_experiment(files / "base.yaml", ["gamma=0.5"])
     with pytest.raises(UserError, match=r"config\.gamma is 0\.5.*with 0\.9"):
@@ -254,7 +255,7 @@ def test_resume_refuses_other_settings_and_shows_both(files, tmp_path):
 def test_resume_of_the_same_settings_goes_to_tune(files, tmp_path, monkeypatch):
     location = str(tmp_path / "run")
     experiment = read_experiment(files / "base.yaml")
-    launch._write_record(location, experiment)
+    write_record(location, experiment)
     asked = []
     monkeypatch.setattr(
         launch.tune.Tuner, "restore", lambda path, **options: asked.append(options)
