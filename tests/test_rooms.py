@@ -13,6 +13,7 @@ ORDER = (
     ("errors", "seeding", "ray_private"),
     ("files", "lock"),
     ("settings",),
+    ("declared_settings",),
     ("envs",),
     ("curriculum",),
     ("metrics", "models", "replay"),

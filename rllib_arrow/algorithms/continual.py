@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import logging
 import time
-from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -13,9 +11,6 @@ import numpy as np
 import ray
 from ray.rllib.algorithms.algorithm import Algorithm
 from ray.rllib.core import DEFAULT_MODULE_ID
-from ray.rllib.core.learner.learner import Learner
-from ray.rllib.core.rl_module.rl_module import RLModule
-from ray.rllib.env.env_runner_group import EnvRunnerGroup
 from ray.rllib.utils.annotations import override
 from ray.rllib.utils.metrics import (
     ENV_RUNNER_RESULTS,
@@ -23,37 +18,25 @@ from ray.rllib.utils.metrics import (
     LEARNER_RESULTS,
     NUM_ENV_STEPS_SAMPLED_LIFETIME,
 )
-from ray.rllib.utils.typing import ModuleID
 
 from rllib_arrow.algorithms import on_learners
 from rllib_arrow.algorithms.continual_config import ContinualConfig
 from rllib_arrow.algorithms.recorder import summary_of
-from rllib_arrow.algorithms.runner_calls import RunnerCalls
-from rllib_arrow.algorithms.within_epoch import (
-    COLLECTING,
-    EVALUATING,
-    LEARNING,
-    Phase,
-    PhaseTeller,
-)
-from rllib_arrow.checkpoints.save_and_restore import SealedCheckpoints
+from rllib_arrow.algorithms.within_epoch import COLLECTING, LEARNING
+from rllib_arrow.algorithms.workers import DrivesWorkers
 from rllib_arrow.curriculum.callback import TaskScheduler
 from rllib_arrow.envs.probe import warn_of_ignored_seeds
 from rllib_arrow.errors import UserError
-from rllib_arrow.evaluation.evaluator import Evaluator, Request
-from rllib_arrow.evaluation.protocol import EpisodeScores
+from rllib_arrow.evaluation.evaluator import Evaluator
 from rllib_arrow.ray_private import storage_of
 from rllib_arrow.replay.journal import start_journaled_replay
 from rllib_arrow.runs.directory import RunDirectory
 
-logger = logging.getLogger(__name__)
-
 SCORES = "scores"
 SCHEDULE = "schedule"
-EVALUATION_SLACK_S = 60.0
 
 
-class ContinualAlgorithm(SealedCheckpoints):
+class ContinualAlgorithm(DrivesWorkers):
     """Mixed in before the algorithm whose learner it drives.
 
     Everything random is derived from the seed and the epoch, and the replay actor
@@ -65,14 +48,11 @@ class ContinualAlgorithm(SealedCheckpoints):
     @override(Algorithm)
     def setup(self, config: ContinualConfig) -> None:
         self.run_directory: RunDirectory | None = None
-        self._weights: ray.ObjectRef | None = None
         self._epoch_results: dict[str, Any] = {}
-        self._recoveries: list[str] = []
-        self._teller = PhaseTeller(storage_of(self))
         self.curriculum = self.config.curriculum_object()
-        self.task: str | None = None  # set by the task scheduler
+        self.task = None  # set by the task scheduler
         super().setup(config)
-        self._learning_rates = self._on_learners(on_learners.learning_rates)[0]
+        self._learning_rates = self.call_learners(on_learners.learning_rates)[0]
         self.evaluator = Evaluator(self)
         if not self.to_act:
             self._start_run()
@@ -128,13 +108,13 @@ class ContinualAlgorithm(SealedCheckpoints):
             "weights": self.weights(),
         }
         parts = [shared | {"part": i} for i in range(self.config.num_collectors)]
-        self._teller.tell(self._phase(COLLECTING))
+        self.teller.tell(self.phase(COLLECTING))
         began = time.perf_counter()
         if self.config.num_env_runners == 0:
             streams, info = self.env_runner.sample(**parts[0])
             results = [(ray.put(streams), info)]
         else:
-            results = self._call_runners(
+            results = self.call_runners(
                 self.env_runner_group,
                 "sample",
                 parts,
@@ -160,90 +140,21 @@ class ContinualAlgorithm(SealedCheckpoints):
     def _learn(self, epoch: int) -> None:
         """Has every learner work through the epoch's minibatches."""
         began = time.perf_counter()
-        results = self._on_learners(
+        results = self.call_learners(
             partial(
                 on_learners.learn_epoch,
                 replay=self.replay,
                 epoch=epoch,
-                on_progress=self._teller.updates(self._phase(LEARNING)),
+                on_progress=self.teller.updates(self.phase(LEARNING)),
             )
         )
-        self._weights = None
+        self.forget_weights()
         means = {k: float(np.mean([r[k] for r in results])) for k in results[0]}
         self._epoch_results[LEARNER_RESULTS] = {DEFAULT_MODULE_ID: means}
         self._epoch_results["updates_per_s"] = means["updates_per_s"]
         self._epoch_results["learn_s"] = time.perf_counter() - began
 
-    def _phase(self, doing: str) -> Phase:
-        total = self.curriculum.total_epochs
-        return Phase(str(self.task), self.iteration + 1, total, doing)
-
-    def weights(self) -> ray.ObjectRef:
-        """Returns a reference to what a runner needs to act as the policy stands."""
-        if self._weights is None:
-            self._weights = self._on_learners(on_learners.put_acting_weights)[0]
-        return self._weights
-
-    def _on_learners(self, function: Callable[[Learner], Any]) -> list[Any]:
-        """Returns what the function gives on each learner, or raises its error."""
-        results = [call.get() for call in self.learner_group.foreach_learner(function)]
-        for error in (r for r in results if isinstance(r, Exception)):
-            raise error
-        return results
-
-    @override(Algorithm)
-    def get_module(self, module_id: ModuleID = DEFAULT_MODULE_ID) -> RLModule | None:
-        """Returns the module that acts, with the weights learned so far."""
-        module = super().get_module(module_id)
-        if module is not None and module_id == DEFAULT_MODULE_ID:
-            module.set_state(ray.get(self.weights()))
-            return module
-        return None
-
-    def _call_runners(
-        self,
-        group: EnvRunnerGroup,
-        method: str,
-        requests: list[dict[str, Any]],
-        **options: Any,
-    ) -> RunnerCalls:
-        """Asks the remote runners of a group; one that dies is asked again."""
-        return RunnerCalls(
-            group,
-            self.restore_env_runners,
-            method,
-            requests,
-            report=self.note_recovery,
-            **options,
-        )
-
     # Evaluation: RLlib decides when, the paper's protocol decides how.
-
-    def play_here(self, requests: list[Request]) -> list[EpisodeScores]:
-        """Plays the episodes asked for in this process."""
-        runner = self.eval_env_runner or self.env_runner
-        self._teller.tell(self._phase(EVALUATING))
-        return [runner.evaluate(**request) for request in requests]
-
-    def play_beside(
-        self, requests: list[Request]
-    ) -> Callable[[], list[EpisodeScores]] | None:
-        """Has the evaluation runners play, if there are any; returns how to wait."""
-        group = self.eval_env_runner_group
-        if group is None or group.num_remote_env_runners() == 0:
-            return None
-        name = "evaluation_sample_timeout_s"
-        limit = getattr(self.config, name)
-        # The runner itself keeps the limit, unless it hangs inside a step.
-        slack_s = None if limit is None else limit + EVALUATION_SLACK_S
-        return self._call_runners(
-            group,
-            "evaluate",
-            requests,
-            timeout_s=slack_s,
-            timeout_name=name,
-            attempts=2,
-        ).results
 
     @override(Algorithm)
     def evaluate(self, parallel_train_future: Any = None) -> dict[str, Any]:
@@ -285,7 +196,7 @@ class ContinualAlgorithm(SealedCheckpoints):
         results["frames"] = finished * self.config.frames_per_epoch
         results[NUM_ENV_STEPS_SAMPLED_LIFETIME] = results["frames"]
         results["done"] = last
-        results["recovered"], self._recoveries = "; ".join(self._recoveries), []
+        results["recovered"] = self.take_recoveries()
         # Repeated until there are new ones: what Tune goes by must not be missing.
         if latest := self.evaluator.latest():
             results[EVALUATION_RESULTS] = latest
@@ -305,25 +216,7 @@ class ContinualAlgorithm(SealedCheckpoints):
             "switch": self.task not in (None, task),
         }
 
-    # Faults and checkpoints.
-
-    @override(SealedCheckpoints)
-    def note_recovery(self, line: str) -> None:
-        """Keeps a line on what died and was replaced, for the epoch's results."""
-        logger.warning("Epoch %d: %s.", self.iteration, line)
-        self._recoveries.append(line)
-
-    @override(Algorithm)
-    def restore_env_runners(self, env_runner_group: EnvRunnerGroup) -> list[int]:
-        """Brings runners that Ray restarted back into work."""
-        restored = super().restore_env_runners(env_runner_group)
-        if restored:
-            self._make_on_env_runners_recreated_callbacks(
-                config=self.config,
-                env_runner_group=env_runner_group,
-                restored_env_runner_indices=restored,
-            )
-        return restored
+    # Checkpoints.
 
     @override(Algorithm)
     def get_state(self, components=None, *, not_components=None, **kwargs) -> dict:
@@ -340,9 +233,9 @@ class ContinualAlgorithm(SealedCheckpoints):
     @override(Algorithm)
     def set_state(self, state: dict) -> None:
         super().set_state(state)
-        self._weights = None
+        self.forget_weights()
         # RLlib restores the optimisers' learning rates; the configuration's count.
-        self._on_learners(
+        self.call_learners(
             partial(on_learners.set_learning_rates, rates=self._learning_rates)
         )
         if SCORES in state:

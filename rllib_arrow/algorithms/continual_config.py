@@ -12,13 +12,9 @@ from ray.rllib.utils.annotations import override
 from rllib_arrow.algorithms.unsupported import refuse_unsupported
 from rllib_arrow.curriculum.callback import TaskScheduler, with_scheduler
 from rllib_arrow.curriculum.schedule import Curriculum
+from rllib_arrow.declared_settings import DeclaredSettings
 from rllib_arrow.envs.suites import CUSTOM
-from rllib_arrow.settings import (
-    DeclaredSettings,
-    SettingError,
-    rllib_setting,
-    setting,
-)
+from rllib_arrow.settings import SettingError, rllib_setting, setting
 
 # The seeds of the paper's five runs, in its order.
 PAPER_SEEDS = (123456789, 1337, 31337, 42, 987654321)

@@ -7,19 +7,20 @@ from typing import Any
 
 import numpy as np
 import ray
-import torch
-from ray.rllib.callbacks.utils import make_callback
 from ray.rllib.core import COMPONENT_RL_MODULE, DEFAULT_MODULE_ID
-from ray.rllib.env import INPUT_ENV_SPACES
 from ray.rllib.env.env_context import EnvContext
 from ray.rllib.env.env_runner import EnvRunner
 from ray.rllib.utils import force_list
 from ray.rllib.utils.annotations import override
 from ray.rllib.utils.checkpoints import Checkpointable
 
+from rllib_arrow.algorithms.acting import ActingPolicy
 from rllib_arrow.algorithms.recorder import Recorder
-from rllib_arrow.algorithms.unsupported import CALLED, is_heard
-from rllib_arrow.curriculum.schedule import Curriculum
+from rllib_arrow.algorithms.runner_callbacks import (
+    call_back,
+    call_back_after_sampling,
+)
+from rllib_arrow.algorithms.spaces import shared_spaces
 from rllib_arrow.envs.base import Rows, VectorTask
 from rllib_arrow.envs.suites import make_task
 from rllib_arrow.errors import UserError
@@ -48,7 +49,7 @@ class ContinualEnvRunner(EnvRunner, Checkpointable):
         self.env: VectorTask | None = None
         self.module = None
         self.callbacks = [entry() for entry in force_list(config.callbacks_class)]
-        self._spaces = _spaces(self.curriculum, config.env_options)
+        self._spaces = shared_spaces(self.curriculum, config.env_options)
         self.make_module()
 
     # Collecting.
@@ -76,7 +77,7 @@ class ContinualEnvRunner(EnvRunner, Checkpointable):
         began = time.perf_counter()
         recorder = self._record_patiently(epoch, part)
         info = recorder.info(time.perf_counter() - began)
-        self._call_back(recorder, info)
+        call_back_after_sampling(self, recorder, info)
         streams = recorder.chunks(self.env.reward_scale)
         self._drop_env()
         self.num_env_steps_sampled_lifetime += info["frames"]
@@ -118,36 +119,6 @@ class ContinualEnvRunner(EnvRunner, Checkpointable):
             if step + 1 < steps:
                 rows = env.step(actions)
         return recorder
-
-    # A user's callbacks, as RLlib's own env runners call them.
-
-    def _call_back(self, recorder: Recorder, info: dict[str, Any]) -> None:
-        """Calls on_episode_end and on_sample_end; adds the metrics logged by them."""
-        if is_heard(self.config, "on_episode_end", "on_sample_end"):
-            samples = []
-            for stretch in recorder.stretches():
-                episode = recorder.episode(stretch, *self._spaces[INPUT_ENV_SPACES])
-                samples.append(episode)
-                if stretch.is_whole:
-                    self._fire(
-                        "on_episode_end",
-                        episode=episode,
-                        prev_episode_chunks=[],
-                        env=self.env,
-                        rl_module=self.module,
-                        env_index=stretch.env,
-                    )
-            self._fire("on_sample_end", samples=samples)
-        if is_heard(self.config, *CALLED):
-            info["metrics"] = self.metrics.reduce()
-
-    def _fire(self, event: str, **given: Any) -> None:
-        make_callback(
-            event,
-            callbacks_objects=self.callbacks,
-            callbacks_functions=getattr(self.config, f"callbacks_{event}"),
-            kwargs={"env_runner": self, "metrics_logger": self.metrics, **given},
-        )
 
     # Evaluating.
 
@@ -212,7 +183,7 @@ class ContinualEnvRunner(EnvRunner, Checkpointable):
         suite, spec = self.curriculum.suite, self.curriculum.spec(task)
         env = make_task(suite, spec, num_envs, **self.config.env_options)
         context = EnvContext({"task": task}, worker_index=self.worker_index)
-        self._fire("on_environment_created", env=env, env_context=context)
+        call_back(self, "on_environment_created", env=env, env_context=context)
         return env
 
     def _drop_env(self) -> None:
@@ -265,42 +236,3 @@ class ContinualEnvRunner(EnvRunner, Checkpointable):
 
 def _resolved(value: Any) -> Any:
     return ray.get(value) if isinstance(value, ray.ObjectRef) else value
-
-
-class ActingPolicy:
-    """A module together with its recurrent state and its own random stream."""
-
-    def __init__(self, module, num_envs: int, seed: int):
-        self.module = module
-        self.state = module.initial_state(num_envs)
-        self.generator = torch.Generator().manual_seed(seed)
-
-    def __call__(self, obs: np.ndarray, is_first: np.ndarray) -> np.ndarray:
-        actions, self.state = self.module.act(
-            torch.from_numpy(obs),
-            self.state,
-            torch.from_numpy(is_first),
-            self.generator,
-        )
-        return actions.numpy()
-
-
-def _spaces(curriculum: Curriculum, env_options: dict[str, Any]) -> dict[str, Any]:
-    """Returns the spaces all tasks of the curriculum share, having compared them."""
-    first, *others = curriculum.task_names
-    shared = _task_spaces(curriculum, first, env_options)
-    # Tasks of a suite agree by construction; a user's own have to be asked.
-    for name in filter(curriculum.is_custom, others):
-        spaces = _task_spaces(curriculum, name, env_options)
-        if spaces != shared:
-            raise UserError(
-                f"Tasks {first!r} and {name!r} cannot share a curriculum: their "
-                f"spaces are {shared} and {spaces}."
-            )
-    return {INPUT_ENV_SPACES: shared, DEFAULT_MODULE_ID: shared}
-
-
-def _task_spaces(curriculum: Curriculum, name: str, env_options: dict) -> tuple:
-    env = make_task(curriculum.suite, curriculum.spec(name), 1, **env_options)
-    env.close()
-    return env.observation_space, env.action_space

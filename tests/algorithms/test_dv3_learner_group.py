@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from rllib_arrow.algorithms.dv3.peers import average
+from rllib_arrow.algorithms.peers import average
 from tests.algorithms.dv3_tools import make_config, make_spec, random_batches
 
 EPOCHS_APART = 100  # the batches of different learners come from different seeds

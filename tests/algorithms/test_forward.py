@@ -5,7 +5,7 @@ import pytest
 import torch
 from ray.rllib.core.rl_module import RLModule
 
-from rllib_arrow.algorithms.env_runner import ActingPolicy
+from rllib_arrow.algorithms.acting import ActingPolicy
 from tests.algorithms.tiny import METHODS, tiny_config, train
 
 B, T = 3, 5

@@ -11,28 +11,20 @@ from typing import Any
 import numpy as np
 import torch
 from ray.rllib.algorithms.sac.sac_learner import (
-    ACTION_LOG_PROBS,
-    ACTION_LOG_PROBS_NEXT,
-    ACTION_PROBS,
-    ACTION_PROBS_NEXT,
-    QF_PREDS,
-    QF_TARGET_NEXT,
-    QF_TWIN_PREDS,
     SACLearner,
 )
 from ray.rllib.algorithms.sac.torch.sac_torch_learner import SACTorchLearner
 from ray.rllib.core import COMPONENT_RL_MODULE, DEFAULT_MODULE_ID
-from ray.rllib.core.columns import Columns
 from ray.rllib.core.learner import Learner
 from ray.rllib.core.learner.torch.torch_learner import TorchLearner
 from ray.rllib.utils.annotations import override
 from torch import Tensor
 from torch import distributed as dist
 
-from rllib_arrow.algorithms.tes_sac import losses
+from rllib_arrow.algorithms import peers
+from rllib_arrow.algorithms.tes_sac import objectives
 from rllib_arrow.algorithms.tes_sac.entropy_target import EntropyTarget
-from rllib_arrow.algorithms.tes_sac.rl_module import RAW_LOGITS
-from rllib_arrow.algorithms.tes_sac.transitions import WEIGHTS, to_transitions
+from rllib_arrow.algorithms.tes_sac.transitions import to_transitions
 from rllib_arrow.seeding import derive_seed
 
 TES = "tes"
@@ -53,7 +45,7 @@ class TESSACLearner(SACTorchLearner):
     @override(SACTorchLearner)
     def build(self) -> None:
         super().build()
-        if _world_size() > 1:
+        if peers.world_size() > 1:
             for tensor in self.module[DEFAULT_MODULE_ID].state_dict().values():
                 dist.broadcast(tensor, src=0)
         start = self._get_target_entropy(DEFAULT_MODULE_ID)
@@ -168,48 +160,15 @@ class TESSACLearner(SACTorchLearner):
         RLlib's own losses take no weights for policy and temperature, so the pairs
         that are no transitions could not be left out.
         """
-        log_alpha, weights = self.curr_log_alpha[module_id], batch[WEIGHTS]
-        alpha = log_alpha.detach().exp()
-        target_entropy = self.target_entropy[module_id]
-        with torch.no_grad():
-            next_values = losses.soft_values(
-                fwd_out[QF_TARGET_NEXT],
-                fwd_out[ACTION_PROBS_NEXT],
-                fwd_out[ACTION_LOG_PROBS_NEXT],
-                alpha,
-            )
-            targets = losses.q_targets(
-                batch[Columns.REWARDS],
-                batch[Columns.TERMINATEDS],
-                next_values,
-                config.gamma,
-            )
-        q, q_twin = fwd_out[QF_PREDS], fwd_out[QF_TWIN_PREDS]
-        policy = fwd_out[ACTION_PROBS], fwd_out[ACTION_LOG_PROBS]
-        actions = batch[Columns.ACTIONS]
-        entropy = losses.mean_entropy(*policy, weights)
-        parts = {
-            "qf_loss": losses.critic_loss(q, actions, targets, weights),
-            "qf_twin_loss": losses.critic_loss(q_twin, actions, targets, weights),
-            "policy_loss": losses.policy_loss(
-                *policy, torch.minimum(q, q_twin), alpha, weights
-            ),
-            "gap_cost": losses.gap_cost(
-                fwd_out[RAW_LOGITS], config.max_logit_gap, weights
-            ),
-            "alpha_loss": losses.alpha_loss(log_alpha, entropy, target_entropy),
-        }
-        self._step_values = {key: loss.detach() for key, loss in parts.items()} | {
-            "entropy": entropy,
-            "logit_gap": losses.weighted_mean(
-                losses.spread(policy[1].detach()), weights
-            ),
-            "qf_mean": losses.weighted_mean(q.detach().mean(-1), weights),
-            "qf_gap": losses.weighted_mean(losses.spread(q.detach()), weights),
-            "transitions": weights.sum(),
-            "alpha_value": alpha.squeeze(0),
-            "target_entropy": target_entropy,
-        }
+        parts, measured = objectives.all_losses(
+            fwd_out,
+            batch,
+            self.curr_log_alpha[module_id],
+            self.target_entropy[module_id],
+            config,
+        )
+        self._step_values = {key: loss.detach() for key, loss in parts.items()}
+        self._step_values |= measured
         return sum(parts.values())
 
     @override(SACTorchLearner)
@@ -221,27 +180,15 @@ class TESSACLearner(SACTorchLearner):
             optimizer.zero_grad(set_to_none=True)
         sum(loss_per_module.values()).backward()
         gradients = {ref: param.grad for ref, param in self._params.items()}
-        if _world_size() > 1:
+        if peers.world_size() > 1:
             self._average(list(gradients.values()))
         return gradients
 
     def _average(self, gradients: list[Tensor]) -> None:
-        """Averages gradients and losses over all transitions, in one message.
-
-        Each learner counts by its number of transitions, so that the step is the one
-        a single learner would take on the whole minibatch; and all learners see the
-        same entropy, so that their targets stay equal.
-        """
+        """Averages gradients, losses and the entropy, so that targets stay equal."""
         shared = ("qf_loss", "qf_twin_loss", "policy_loss", "alpha_loss", "entropy")
-        count = self._step_values["transitions"]
-        tensors = [*gradients, *(self._step_values[key] for key in shared)]
-        flat = torch.cat([tensor.flatten() for tensor in tensors] + [count.view(1)])
-        flat[:-1] *= count
-        dist.all_reduce(flat)
-        flat[:-1] /= flat[-1].clamp(min=1.0)
-        parts = flat[:-1].split([tensor.numel() for tensor in tensors])
-        for tensor, part in zip(tensors, parts, strict=True):
-            tensor.copy_(part.view(tensor.shape))
+        values = (self._step_values[key] for key in shared)
+        peers.average([*gradients, *values], self._step_values["transitions"])
 
     @override(Learner)
     def postprocess_gradients(
@@ -320,7 +267,3 @@ class TESSACLearner(SACTorchLearner):
         for optimizer in self._named_optimizers.values():
             for moments in optimizer.state.values():
                 moments |= {key: value.clone() for key, value in moments.items()}
-
-
-def _world_size() -> int:
-    return dist.get_world_size() if dist.is_initialized() else 1

@@ -17,14 +17,23 @@ def rank() -> int:
     return dist.get_rank() if dist.is_initialized() else 0
 
 
-def average(gradients: list[Tensor]) -> None:
-    """Averages gradients over all learners in one message."""
-    flat = torch.cat([gradient.flatten() for gradient in gradients])
-    dist.all_reduce(flat)
-    flat /= world_size()
-    parts = flat.split([gradient.numel() for gradient in gradients])
-    for gradient, part in zip(gradients, parts, strict=True):
-        gradient.copy_(part.view(gradient.shape))
+def average(tensors: list[Tensor], count: Tensor | None = None) -> None:
+    """Averages tensors over all learners, in place and in one message.
+
+    With a count (of transitions), each learner has that much weight: the mean is then
+    the one of a single learner with everybody's data.
+    """
+    flat = torch.cat([tensor.flatten() for tensor in tensors])
+    if count is None:
+        dist.all_reduce(flat)
+        flat /= world_size()
+    else:
+        flat = torch.cat([flat * count, count.view(1)])
+        dist.all_reduce(flat)
+        flat = flat[:-1] / flat[-1].clamp(min=1.0)
+    parts = flat.split([tensor.numel() for tensor in tensors])
+    for tensor, part in zip(tensors, parts, strict=True):
+        tensor.copy_(part.view(tensor.shape))
 
 
 def all_agree(value: bool, device: torch.device) -> bool:
