@@ -24,7 +24,7 @@ _HOMES = {
     "DV3Config": "algorithms.dv3",
     "TESSAC": "algorithms.tes_sac",
     "TESSACConfig": "algorithms.tes_sac",
-    "TaskScheduler": "curriculum.callback",
+    "TaskScheduler": "curriculum.task_scheduler",
     "load_runs": "runs.load",
 }
 __all__ = [*_HOMES]

@@ -24,7 +24,7 @@ from rllib_arrow.algorithms.continual_config import ContinualConfig
 from rllib_arrow.algorithms.recorder import summary_of
 from rllib_arrow.algorithms.within_epoch import COLLECTING, LEARNING
 from rllib_arrow.algorithms.workers import DrivesWorkers
-from rllib_arrow.curriculum.callback import TaskScheduler
+from rllib_arrow.curriculum.task_scheduler import TaskScheduler
 from rllib_arrow.envs.probe import warn_of_ignored_seeds
 from rllib_arrow.errors import UserError
 from rllib_arrow.evaluation.evaluator import Evaluator

@@ -10,8 +10,8 @@ from ray.rllib.algorithms.algorithm_config import AlgorithmConfig
 from ray.rllib.utils.annotations import override
 
 from rllib_arrow.algorithms.unsupported import refuse_unsupported
-from rllib_arrow.curriculum.callback import TaskScheduler, with_scheduler
 from rllib_arrow.curriculum.schedule import Curriculum
+from rllib_arrow.curriculum.task_scheduler import TaskScheduler, with_scheduler
 from rllib_arrow.declared_settings import DeclaredSettings
 from rllib_arrow.envs.suites import CUSTOM
 from rllib_arrow.settings import SettingError, rllib_setting, setting

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from ray.rllib.callbacks.callbacks import RLlibCallback
 from ray.rllib.utils import force_list
 
-from rllib_arrow.curriculum.callback import class_of
+from rllib_arrow.curriculum.task_scheduler import class_of
 from rllib_arrow.settings import SettingError
 
 if TYPE_CHECKING:

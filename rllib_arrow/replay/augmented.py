@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import logging
 import os
-from collections import Counter
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -12,22 +10,13 @@ from typing import Any
 import numpy as np
 from ray.rllib.utils.replay_buffers.base import ReplayBufferInterface
 
-from rllib_arrow.errors import UserError
 from rllib_arrow.replay import snapshot
 from rllib_arrow.replay.chunk import Chunk, check_chunk
 from rllib_arrow.replay.draws import Draw, LossTally, Origin
-from rllib_arrow.replay.parts import (
-    DEFAULTS,
-    RULES,
-    check_settings,
-    make_buffers,
-    make_shares,
-)
-from rllib_arrow.replay.retention import ltdm_capacity
-from rllib_arrow.replay.store import ChunkCodec, ChunkStore, Record, digest_of
+from rllib_arrow.replay.memory import DividedMemory
+from rllib_arrow.replay.rules import DEFAULTS, RULES, check_settings
+from rllib_arrow.replay.store import ChunkCodec, Record, digest_of
 from rllib_arrow.seeding import derive_rng
-
-logger = logging.getLogger(__name__)
 
 
 class AugmentedReplay(ReplayBufferInterface):
@@ -45,7 +34,7 @@ class AugmentedReplay(ReplayBufferInterface):
         max_bytes: Refuse chunks that would make the stored bytes pass this.
         num_threads: For compressing. Reading uses one: waking a second thread costs
             more than it gains while a learner keeps the processors busy.
-        parts: Rules other than the paper's; see `parts.DEFAULTS`.
+        parts: Rules other than the paper's; see `rules.DEFAULTS`.
     """
 
     def __init__(
@@ -76,9 +65,7 @@ class AugmentedReplay(ReplayBufferInterface):
         self.chunk_length = chunk_length
         self.max_bytes = max_bytes
         self._rng = derive_rng(seed, "replay", "draws")
-        self._store = ChunkStore()
-        self._buffers = make_buffers(self._settings, self._store)
-        self._shares = make_shares(self._settings)
+        self._memory = DividedMemory(self._settings)
         self._codec: ChunkCodec | None = None
         self._added = 0
         self._fresh_from = 0
@@ -86,7 +73,7 @@ class AugmentedReplay(ReplayBufferInterface):
 
     def __len__(self) -> int:
         """Returns how many chunks are stored; one held by both buffers counts once."""
-        return len(self._store)
+        return len(self._memory)
 
     def add(self, chunk: Chunk, task: str | None = None) -> None:
         """Offers a chunk to both buffers.
@@ -99,15 +86,9 @@ class AugmentedReplay(ReplayBufferInterface):
         codec = self._codec or ChunkCodec(self.chunk_length, chunk.obs.shape[1:])
         data = codec.encode(chunk, self._pool)
         record = Record(data, digest_of(data), self._added, task)
-        slots = {n: b.retention.slot_for(chunk) for n, b in self._buffers.items()}
-        self._refuse_beyond_max_bytes(record, slots)
+        self._memory.offer(chunk, record)
         self._codec = codec
-        for name, buffer in self._buffers.items():
-            buffer.take(chunk, record, slots[name])
-        self._fit_fifo()
         self._added += 1
-        if self._added == 1:
-            self._log_estimate()
 
     def begin_epoch(self) -> None:
         """Notes that chunks added from here on are the fresh ones."""
@@ -132,8 +113,8 @@ class AugmentedReplay(ReplayBufferInterface):
         """
         self._check_request(batch_size, length, buffer)
         own, rng = rng is None, rng or self._rng
-        buffer = buffer or self._choose_buffer(rng)
-        records = self._buffers[buffer].choose(batch_size, rng, visit=own)
+        buffer = buffer or self._memory.choose_buffer(rng)
+        records = self._memory[buffer].choose(batch_size, rng, visit=own)
         starts = rng.integers(self.chunk_length - length + 1, size=batch_size)
         return Draw(buffer, records, starts, length)
 
@@ -161,16 +142,7 @@ class AugmentedReplay(ReplayBufferInterface):
             origins: Of the epoch's first minibatches.
             losses: float [len(origins), B], the loss of each of their sequences.
         """
-        epoch = LossTally(origins, losses)
-        for name, buffer in self._buffers.items():
-            buffer.sampling.learn(epoch.by_chunk(name))
-        for share in self._shares.values():
-            share.update(epoch.means(self._fresh_from))
-        if self._is_split_adaptive:
-            share = self._shares["ltdm_fraction"].value
-            capacity = self._settings["capacity_chunks"]
-            self._buffers["ltdm"].resize(ltdm_capacity(capacity, share))
-            self._fit_fifo()
+        self._memory.learn(LossTally(origins, losses), self._fresh_from)
 
     def stats(self) -> dict[str, Any]:
         """Returns figures for people; the algorithm must not look at them.
@@ -179,18 +151,11 @@ class AugmentedReplay(ReplayBufferInterface):
         `observations` counts a chunk held by both buffers once; an age is the number
         of chunks added since.
         """
-        stats = {
-            "bytes": self._store.bytes,
-            "estimated_full_bytes": self._estimate_full_bytes(),
+        return {
             "observations": len(self) * self.chunk_length,
             "chunks": len(self),
             "chunks_added": self._added,
-            "ltdm_probability": self._shares["ltdm_probability"].value,
-        }
-        for name, buffer in self._buffers.items():
-            figures = buffer.stats(self._added).items()
-            stats |= {f"{name}_{key}": value for key, value in figures}
-        return stats
+        } | self._memory.stats(self._added)
 
     def save(self, path: str | os.PathLike) -> None:
         """Writes a snapshot into the directory `path`; see `snapshot.save`."""
@@ -218,20 +183,17 @@ class AugmentedReplay(ReplayBufferInterface):
 
     def get_state(self) -> dict[str, Any]:
         """Returns everything: `meta` suits JSON, `records` are the stored chunks."""
-        buffers = self._buffers.items()
         meta = {
             "settings": self._settings,
             "frame_shape": list(self._codec.frame_shape) if self._codec else None,
             "added": self._added,
             "fresh_from": self._fresh_from,
             "generator": self._rng.bit_generator.state,
-            "rules": {name: buffer.retention.get_state() for name, buffer in buffers},
-            "capacities": {name: buffer.capacity for name, buffer in buffers},
-            "sampling": {name: buffer.sampling.get_state() for name, buffer in buffers},
-            "shares": {name: share.get_state() for name, share in self._shares.items()},
-            "slots": {name: list(buffer.serials) for name, buffer in buffers},
         }
-        return {"meta": meta, "records": list(self._store.records())}
+        return {
+            "meta": meta | self._memory.get_state(),
+            "records": self._memory.records(),
+        }
 
     def set_state(self, state: dict[str, Any]) -> None:
         """Replaces the contents by those of `get_state` of an equal replay."""
@@ -250,24 +212,7 @@ class AugmentedReplay(ReplayBufferInterface):
         self._added = meta["added"]
         self._fresh_from = meta.get("fresh_from", self._added)
         self._rng.bit_generator.state = meta["generator"]
-        self._store.clear()
-        for name, buffer in self._buffers.items():
-            buffer.set_state(meta, name, records)
-        for name, share in self._shares.items():
-            share.set_state(meta.get("shares", {}).get(name, {}))
-
-    @property
-    def _is_split_adaptive(self) -> bool:
-        return self._settings["ltdm_fraction_rule"] != "constant"
-
-    def _fit_fifo(self) -> None:
-        """Leaves to the FIFO what the long-term buffer does not use, if that moves.
-
-        A reservoir that may grow fills slowly; until then its room is not wasted.
-        """
-        if self._is_split_adaptive:
-            used = len(self._buffers["ltdm"])
-            self._buffers["fifo"].resize(self._settings["capacity_chunks"] - used)
+        self._memory.set_state(meta, records)
 
     def _check_request(self, batch_size: int, length: int, buffer: str | None) -> None:
         if batch_size < 1:
@@ -279,49 +224,8 @@ class AugmentedReplay(ReplayBufferInterface):
             )
         if not len(self):
             raise ValueError("The replay is empty: add a chunk before sampling.")
-        full = [name for name, held in self._buffers.items() if len(held)]
-        if buffer is not None and buffer not in full:
+        filled = self._memory.filled
+        if buffer is not None and buffer not in filled:
             raise ValueError(
-                f"buffer ({buffer!r}) must be one that holds chunks: {full}."
+                f"buffer ({buffer!r}) must be one that holds chunks: {filled}."
             )
-
-    def _choose_buffer(self, rng: np.random.Generator) -> str:
-        full = [name for name, buffer in self._buffers.items() if len(buffer)]
-        if len(full) == 1:
-            return full[0]
-        share = self._shares["ltdm_probability"].value
-        return "ltdm" if rng.random() < share else "fifo"
-
-    def _refuse_beyond_max_bytes(
-        self, record: Record, slots: dict[str, int | None]
-    ) -> None:
-        if self.max_bytes is None or all(slot is None for slot in slots.values()):
-            return
-        leaving = Counter(self._buffers[name].leaving(s) for name, s in slots.items())
-        del leaving[None]
-        needed = self._store.bytes_after(record, leaving)
-        if needed > self.max_bytes:
-            raise UserError(
-                f"Adding this chunk would take the replay to {needed} bytes, beyond "
-                f"max_bytes={self.max_bytes}; raise it, or lower capacity_chunks="
-                f"{self._settings['capacity_chunks']} (a full buffer takes about "
-                f"{self._estimate_full_bytes(record)} bytes)."
-            )
-
-    def _estimate_full_bytes(self, *more: Record) -> int:
-        """Returns the capacity times the mean size of the chunks held so far."""
-        total = self._store.bytes + sum(len(record.data) for record in more)
-        mean = total / max(1, len(self) + len(more))
-        return round(mean * self._settings["capacity_chunks"])
-
-    def _log_estimate(self) -> None:
-        estimate = self._estimate_full_bytes()
-        too_much = self.max_bytes is not None and estimate > self.max_bytes
-        logger.log(
-            logging.WARNING if too_much else logging.INFO,
-            "Judging by its first chunk, a full replay of %d chunks will take about "
-            "%.0f MB (max_bytes=%s).",
-            self._settings["capacity_chunks"],
-            estimate / 1e6,
-            self.max_bytes,
-        )

@@ -8,6 +8,7 @@ from functools import partial
 import numpy as np
 
 from rllib_arrow.reports import paper
+from rllib_arrow.reports.building_blocks import Picture, Section, comparison_title
 from rllib_arrow.reports.efficiency_sections import planned_frames
 from rllib_arrow.reports.evidence_figures import (
     metrics_figure,
@@ -25,7 +26,6 @@ from rllib_arrow.reports.figures import (
     progress_figure,
 )
 from rllib_arrow.reports.headline import headline_figure
-from rllib_arrow.reports.parts import Picture, Section, comparison_title
 from rllib_arrow.reports.tables import (
     MORE_METRICS,
     Table,

@@ -5,15 +5,15 @@ from __future__ import annotations
 from rllib_arrow.envs.suites import task_label
 from rllib_arrow.metrics.curve import RunCurve
 from rllib_arrow.reports import paper
-from rllib_arrow.reports.figures import single_task_figure
-from rllib_arrow.reports.paper import Efficiency, EfficiencyBlock
-from rllib_arrow.reports.parts import (
+from rllib_arrow.reports.building_blocks import (
     Picture,
     Section,
     setting_title,
     suite_title,
     sweep_title,
 )
+from rllib_arrow.reports.figures import single_task_figure
+from rllib_arrow.reports.paper import Efficiency, EfficiencyBlock
 from rllib_arrow.reports.tables import efficiency_table
 from rllib_arrow.runs.results import RATIO, Comparison, SingleTaskResult
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from rllib_arrow.reports.parts import Section, comparison_title, suite_title
+from rllib_arrow.reports.building_blocks import Section, comparison_title, suite_title
 from rllib_arrow.reports.sections import normalisation_notes, runs_table
 from rllib_arrow.reports.style import DPI, WIDTH
 from rllib_arrow.reports.tables import format_summary

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from rllib_arrow.reports.building_blocks import Section, suite_title
 from rllib_arrow.reports.comparison_sections import comparison_section, raw_section
 from rllib_arrow.reports.efficiency_sections import efficiency_section, single_section
-from rllib_arrow.reports.parts import Section, suite_title
 from rllib_arrow.reports.tables import Cell, Row, Table
 from rllib_arrow.runs.normalise import listed
 from rllib_arrow.runs.results import Comparison, Results

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from rllib_arrow.envs.suites import task_label
+from rllib_arrow.reports.building_blocks import comparison_title
 from rllib_arrow.reports.evidence_tables import after_training, more_tasks
 from rllib_arrow.reports.figures import MAX_TASKS
-from rllib_arrow.reports.parts import comparison_title
 from rllib_arrow.reports.tables import Cell, Row, Table, format_summary
 from rllib_arrow.runs.load import Runs
 from rllib_arrow.runs.results import Comparison, Results

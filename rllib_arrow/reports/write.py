@@ -9,8 +9,8 @@ import pandas as pd
 
 from rllib_arrow.errors import UserError
 from rllib_arrow.files import write_aside
+from rllib_arrow.reports.building_blocks import Picture, Section
 from rllib_arrow.reports.page import render_page
-from rllib_arrow.reports.parts import Picture, Section
 from rllib_arrow.reports.sections import (
     build_sections,
     normalisation_notes,

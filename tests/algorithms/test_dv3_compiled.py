@@ -10,7 +10,7 @@ import pytest
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from rllib_arrow.algorithms.dv3 import compiling, parts
+from rllib_arrow.algorithms.dv3 import compiling, update_parts
 from rllib_arrow.algorithms.dv3.learner import DV3Learner
 from rllib_arrow.errors import UserError
 from tests.algorithms.dv3_tools import ALL_VARIANTS, make_learner, random_batches
@@ -21,7 +21,7 @@ ALIKE = ("image_loss", "reward_loss", "kl", "critic_loss", "policy_entropy")
 
 @pytest.fixture
 def traced(monkeypatch):
-    monkeypatch.setattr(parts, "BACKEND", "aot_eager")
+    monkeypatch.setattr(update_parts, "BACKEND", "aot_eager")
     torch.compiler.reset()
     yield
     torch.compiler.reset()
@@ -128,7 +128,7 @@ def test_a_restored_learner_computes_as_the_one_before():
     restored = make_learner(use_compile=False)
     restored.set_state(state)
     assert restored.is_compiled
-    assert isinstance(restored.parts, parts.CompiledParts)
+    assert isinstance(restored.parts, update_parts.CompiledParts)
     restored.set_state(plain.get_state())
     assert not restored.is_compiled
     # A checkpoint of the time before there was a choice was computed as it stands.
@@ -158,7 +158,7 @@ def test_compiled_code_is_kept_in_the_users_cache(monkeypatch, tmp_path):
 
 
 def test_blocks_divide_the_steps():
-    assert [parts.steps_in_block(n) for n in (16, 32, 12, 15, 7, 6)] == [
+    assert [update_parts.steps_in_block(n) for n in (16, 32, 12, 15, 7, 6)] == [
         4,
         4,
         4,

@@ -20,7 +20,7 @@ from rllib_arrow.algorithms.dv3.pictures import make_strips, save_strips
 from rllib_arrow.models.size import ModelSize, Variant
 from rllib_arrow.ray_private import index_of
 from rllib_arrow.replay.augmented import AugmentedReplay
-from rllib_arrow.replay.parts import uses_losses
+from rllib_arrow.replay.rules import uses_losses
 from rllib_arrow.settings import SettingError, rllib_setting, setting
 
 PICTURED_SEQUENCES = 4

@@ -14,8 +14,8 @@ from torch import Tensor
 from torch import distributed as dist
 
 from rllib_arrow.algorithms.dv3.objectives import Encoded
-from rllib_arrow.algorithms.dv3.parts import Parts
 from rllib_arrow.algorithms.dv3.rl_module import DV3RLModule
+from rllib_arrow.algorithms.dv3.update_parts import Parts
 from rllib_arrow.algorithms.peers import average, world_size
 from rllib_arrow.models.rssm import Posterior
 

@@ -25,8 +25,8 @@ from rllib_arrow.algorithms.dv3.cuda_graphs import RecordedUpdate
 from rllib_arrow.algorithms.dv3.gradient_steps import GradientSteps, Learned, Trains
 from rllib_arrow.algorithms.dv3.means import Means
 from rllib_arrow.algorithms.dv3.memory import keep_freed_memory
-from rllib_arrow.algorithms.dv3.parts import CompiledParts, Parts
 from rllib_arrow.algorithms.dv3.rl_module import DV3RLModule
+from rllib_arrow.algorithms.dv3.update_parts import CompiledParts, Parts
 from rllib_arrow.algorithms.peers import all_agree, rank, world_size
 from rllib_arrow.seeding import derive_seed
 

@@ -7,7 +7,7 @@ import pytest
 from scipy.stats import chisquare
 
 from rllib_arrow.replay import AugmentedReplay
-from rllib_arrow.replay.parts import RULES, uses_losses
+from rllib_arrow.replay.rules import RULES, uses_losses
 from tests.replay.reference import assert_same_batch, make_chunk
 
 LEVEL = 0.001

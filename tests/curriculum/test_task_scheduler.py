@@ -11,7 +11,7 @@ from ray.rllib.algorithms.algorithm import Algorithm
 from ray.rllib.callbacks.callbacks import RLlibCallback
 
 from rllib_arrow import Curriculum, TaskScheduler
-from rllib_arrow.curriculum.callback import (
+from rllib_arrow.curriculum.task_scheduler import (
     PlateauScheduler,
     evaluations_since_rise,
     with_scheduler,
