@@ -16,7 +16,7 @@ from functools import partial
 from pathlib import Path
 
 from benchmarks.evidence.plan import read_plan
-from benchmarks.evidence.publish import copy_headline, publish
+from benchmarks.evidence.publish import copy_headline, publish, recall
 from benchmarks.evidence.records import RunDirectory, commit_of
 from benchmarks.evidence.runner import ROOT, Runner
 from rllib_arrow.errors import UserError
@@ -53,6 +53,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         plan = read_plan(args.plan, args.fast)
         runs = plan.runs(args.only)
+        recall(plan, storage, out)
         if args.list:
             return _list([RunDirectory(storage, run) for run in runs])
         # The runs inherit the lock, so that none goes on unseen.

@@ -24,6 +24,7 @@ from rllib_arrow.reports import write_report
 from rllib_arrow.runs.load import Runs
 
 RUNS = "runs"
+RECALLED = "published"  # in place of a trial's directory
 OWN = "<!-- Written by `make evidence`. -->\n"
 
 
@@ -94,6 +95,22 @@ def _copy(group: Group, storage: Path, out: Path) -> list[RunDirectory]:
         for name in (FILE, "experiment.json"):
             shutil.copyfile(directory.path / name, target / name)
     return finished
+
+
+def recall(plan: Plan, storage: Path, out: Path) -> None:
+    """Takes published runs for finished ones, where the storage is a new one."""
+    for group in plan.groups:
+        for run in group.runs:
+            directory = RunDirectory(storage, run)
+            source = place(out, directory)
+            if directory.path.exists() or not (source / FILE).is_file():
+                continue
+            trial = directory.path / RECALLED
+            trial.mkdir(parents=True)
+            for name in PUBLISHED:
+                shutil.copyfile(source / name, trial / name)
+            for name in (FILE, "experiment.json"):
+                shutil.copyfile(source / name, directory.path / name)
 
 
 def place(out: Path, directory: RunDirectory) -> Path:

@@ -6,7 +6,13 @@ import pandas as pd
 import pytest
 
 from benchmarks.evidence import tables
-from benchmarks.evidence.publish import balanced, copy_headline, finished_seeds, publish
+from benchmarks.evidence.publish import (
+    balanced,
+    copy_headline,
+    finished_seeds,
+    publish,
+    recall,
+)
 from rllib_arrow import load_runs
 
 MARKED = """# Games
@@ -180,3 +186,17 @@ def test_a_two_cycle_table_has_the_metrics_of_cycles(tmp_path):
     assert "| A at the end | 1.00 | 5.00 |" in text and "own training" not in text
     assert "Largest drop, Max-F" in text
     assert tables.setting_table(load_runs(path), "default") == ""
+
+
+def test_published_runs_are_not_run_again_where_the_storage_is_new(
+    make_runner, plan, storage, out, tmp_path
+):
+    make_runner(["games/default/"])[0].go()
+    publish(plan, storage, out, tell=lambda line: None)
+    pages = {p: p.read_bytes() for p in sorted(out.rglob("*.md"))}
+    elsewhere = tmp_path / "elsewhere"
+    recall(plan, elsewhere, out)
+    assert finished_seeds(plan.group("games/default"), elsewhere) == [3, 1]
+    assert finished_seeds(plan.group("games/single"), elsewhere) == []
+    publish(plan, elsewhere, out, tell=lambda line: None)
+    assert {p: p.read_bytes() for p in sorted(out.rglob("*.md"))} == pages
