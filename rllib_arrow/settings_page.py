@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from rllib_arrow import ARROWConfig, DV3Config, TESSACConfig
 from rllib_arrow.algorithms.continual_config import ContinualConfig
+from rllib_arrow.algorithms.dv3.beyond_config import BeyondConfig
 from rllib_arrow.files import write_aside
 from rllib_arrow.settings import RLLIB, Setting
 
@@ -13,6 +14,7 @@ FILE = "docs/settings.md"
 TITLES = {
     ContinualConfig: "Every algorithm: `continual()`",
     DV3Config: "DV3 and ARROW: `training()`",
+    BeyondConfig: "DV3 and ARROW, beyond the paper: `training()`",
     ARROWConfig: "ARROW alone: `training()`",
     TESSACConfig: "TES-SAC: `training()`",
 }

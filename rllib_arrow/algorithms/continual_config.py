@@ -151,6 +151,15 @@ class ContinualConfig(DeclaredSettings, AlgorithmConfig):
         """Returns what one epoch of learning takes from replay, over all learners."""
         raise NotImplementedError
 
+    def rehearsed_minibatches(self) -> Minibatches:
+        """Returns what it takes besides, from the buffer that remembers longest."""
+        return Minibatches(0, 0, 0)
+
+    @property
+    def rehearsed_buffer(self) -> str:
+        """The buffer that remembers longest, of those there are."""
+        return "fifo"
+
     @property
     def num_collectors(self) -> int:
         """How many env runners collect: the remote ones, or the one in the driver."""

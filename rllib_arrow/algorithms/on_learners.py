@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import ray
 from ray.actor import ActorHandle
 from ray.rllib.core import DEFAULT_MODULE_ID
@@ -21,21 +23,28 @@ def learn_epoch(
 ) -> dict[str, float]:
     """Learns its share of every minibatch, fetched ahead of need; returns metrics."""
     config = learner.config
-    stream = BatchStream(
+    open_stream = partial(
+        BatchStream,
         replay,
         epoch=epoch,
-        **config.minibatches()._asdict(),
         shard=index_of(learner),
         num_shards=max(1, config.num_learners),
         prefetch=config.replay_prefetch,
     )
+    stream = open_stream(**config.minibatches()._asdict())
+    besides = {}
+    rehearsed = config.rehearsed_minibatches()
+    if rehearsed.count:
+        buffer = config.rehearsed_buffer
+        besides["rehearsed"] = open_stream(**rehearsed._asdict(), buffer=buffer)
     # All learners keep step: one of them tells for all.
     leads = on_progress is not None and index_of(learner) == 0
     told = {"on_progress": on_progress} if leads else {}
     if leads and getattr(learner, "is_about_to_compile", False):
         on_progress.announce(COMPILING)
-    learned = learner.learn_epoch(epoch, iter(stream), **told)
-    return learned | {"replay_wait_s": stream.waited_s}
+    learned = learner.learn_epoch(epoch, stream, **besides, **told)
+    waited_s = sum(one.waited_s for one in (stream, *besides.values()))
+    return learned | {"replay_wait_s": waited_s}
 
 
 def learning_rates(learner: Learner) -> dict[str, float]:

@@ -13,6 +13,8 @@ from rllib_arrow.models.size import Variant
 SIDE, ACTIONS, B, T = 16, 5, 4, 6
 
 ALL_VARIANTS = dict.fromkeys(Variant._fields, True)
+# Every method of docs/beyond.md at once.
+ALL_BEYOND = {"rehearsal_interval": 1, "rehearsal_siblings": 2}
 
 SMALL = {
     "model_size": "nano",

@@ -13,7 +13,12 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from rllib_arrow.algorithms.dv3 import compiling, update_parts
 from rllib_arrow.algorithms.dv3.learner import DV3Learner
 from rllib_arrow.errors import UserError
-from tests.algorithms.dv3_tools import ALL_VARIANTS, make_learner, random_batches
+from tests.algorithms.dv3_tools import (
+    ALL_BEYOND,
+    ALL_VARIANTS,
+    make_learner,
+    random_batches,
+)
 from tests.algorithms.tiny import tiny_config
 
 ALIKE = ("image_loss", "reward_loss", "kl", "critic_loss", "policy_entropy")
@@ -33,7 +38,10 @@ def no_compiler(monkeypatch):
 
 
 def assert_alike(one: DV3Learner, other: DV3Learner) -> None:
-    metrics = [learner.learn_epoch(0, random_batches()) for learner in (one, other)]
+    metrics = [
+        learner.learn_epoch(0, random_batches(), rehearsed=random_batches(1))
+        for learner in (one, other)
+    ]
     for name in ALIKE:
         assert metrics[1][name] == pytest.approx(metrics[0][name], rel=1e-4), name
     pairs = zip(one.net.parameters(), other.net.parameters(), strict=True)
@@ -42,7 +50,9 @@ def assert_alike(one: DV3Learner, other: DV3Learner) -> None:
 
 
 @pytest.mark.usefixtures("traced")
-@pytest.mark.parametrize("variant", [{}, ALL_VARIANTS], ids=["paper", "variants"])
+@pytest.mark.parametrize(
+    "variant", [{}, ALL_VARIANTS | ALL_BEYOND], ids=["paper", "variants"]
+)
 def test_graphs_without_a_break_learn_what_plain_updates_learn(variant):
     settings = {"horizon_H": 6, **variant}  # more than one block
     compiled = make_learner(use_compile=True, **settings)
@@ -88,12 +98,13 @@ class Waits(TorchDispatchMode):
 
 
 def test_an_update_never_waits_for_a_value():
-    learner = make_learner()
-    learner.learn_epoch(0, random_batches())
+    learner = make_learner(**ALL_BEYOND)
+    learner.learn_epoch(0, random_batches(), rehearsed=random_batches(1))
     batch = {k: learner._to_device(v) for k, v in next(random_batches()).items()}
     with Waits() as waits:
         _, posterior = learner.update_world_model(batch)
         learner.update_actor_critic(posterior, batch)
+        learner.rehearse(batch)
     assert waits.count > 100
     assert not waits.found
     with Waits() as waits:

@@ -13,12 +13,12 @@ from rllib_arrow.algorithms.dv3 import learner as learner_module
 from rllib_arrow.algorithms.dv3.ahead import ready_ahead
 from rllib_arrow.algorithms.dv3.cuda_graphs import WARM_UP, RecordedUpdate
 from rllib_arrow.algorithms.dv3.gradient_steps import Trains
-from tests.algorithms.dv3_tools import make_learner, random_batches
+from tests.algorithms.dv3_tools import ALL_BEYOND, make_learner, random_batches
 
 
 def fake_update(device: str, net_device: str | None = None) -> None:
-    """Takes both updates' forward passes with tensors that are on `device` in name."""
-    learner = make_learner()
+    """Takes all updates' forward passes with tensors that are on `device` in name."""
+    learner = make_learner(**ALL_BEYOND)
     batch = {k: learner._to_device(v) for k, v in next(random_batches()).items()}
     with FakeTensorMode(), torch.no_grad():
 
@@ -38,7 +38,9 @@ def fake_update(device: str, net_device: str | None = None) -> None:
         learner._descend = lambda loss, *names: {}
         batch = {key: moved(value) for key, value in batch.items()}
         learned = learner.take_update(Trains(True, True), batch)
-    found = {str(m.device) for part in learned[:2] for m in part.values()}
+        rehearsed = learner.rehearse(batch)
+    told = (*learned[:2], rehearsed)
+    found = {str(m.device) for part in told for m in part.values()}
     assert found == {device}
 
 

@@ -1,4 +1,4 @@
-"""Replay parts that learn from the world model's losses, in whole runs."""
+"""Rehearsal, and replay parts that learn from losses, in whole runs."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import ray
 
 from rllib_arrow import ARROW, DV3
 from rllib_arrow.errors import UserError
-from tests.algorithms.dv3_tools import make_learner, random_batches
+from tests.algorithms.dv3_tools import ALL_BEYOND, make_learner, random_batches
 from tests.algorithms.tiny import digest, scores, tiny_config, train
 
 ALL = {
@@ -20,8 +20,9 @@ ALL = {
     "ltdm_probability_rule": "after_change",
     "ltdm_fraction_rule": "balanced",
     "ltdm_bounds": [0.1, 0.9],
+    **ALL_BEYOND,
 }
-OF_DV3 = {key: ALL[key] for key in ("fifo_retention", "fifo_sampling")}
+OF_DV3 = {key: ALL[key] for key in ("fifo_retention", "fifo_sampling", *ALL_BEYOND)}
 
 
 def config_with(method, **settings):

@@ -58,6 +58,11 @@ class ARROWConfig(DV3Config):
 
     @property
     @override(ContinualConfig)
+    def rehearsed_buffer(self) -> str:
+        return "ltdm" if self.ltdm_fraction > 0 else super().rehearsed_buffer
+
+    @property
+    @override(ContinualConfig)
     def method(self) -> str:
         """`ARROW` for the paper's half and half, `AR25`, `AR75`, ... otherwise."""
         percent = round(100 * self.ltdm_fraction)

@@ -16,6 +16,7 @@ from tensorboardX import SummaryWriter
 
 from rllib_arrow.algorithms.continual import ContinualAlgorithm
 from rllib_arrow.algorithms.continual_config import ContinualConfig, Minibatches
+from rllib_arrow.algorithms.dv3.beyond_config import BeyondConfig
 from rllib_arrow.algorithms.dv3.pictures import make_strips, save_strips
 from rllib_arrow.models.size import ModelSize, Variant
 from rllib_arrow.ray_private import index_of
@@ -26,7 +27,7 @@ from rllib_arrow.settings import SettingError, rllib_setting, setting
 PICTURED_SEQUENCES = 4
 
 
-class DV3Config(ContinualConfig):
+class DV3Config(BeyondConfig):
     """Configures DV3, at the paper's values."""
 
     model_size: str | dict[str, Any] = setting(
@@ -126,6 +127,16 @@ class DV3Config(ContinualConfig):
         updates = (self.world_model_updates, self.actor_critic_updates)
         count = max(updates) if self.interleaved else sum(updates)
         return Minibatches(count, self.batch_size_B, self.batch_length_T)
+
+    @override(ContinualConfig)
+    def rehearsed_minibatches(self) -> Minibatches:
+        if self.rehearsal_interval == 0:
+            return super().rehearsed_minibatches()
+        every = (
+            self.minibatches().count if self.interleaved else self.actor_critic_updates
+        )
+        count = every // self.rehearsal_interval
+        return self.minibatches()._replace(count=count)
 
     @override(ContinualConfig)
     def replay_settings(self) -> dict[str, Any]:

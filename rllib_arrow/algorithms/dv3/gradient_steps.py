@@ -14,10 +14,12 @@ from torch import Tensor
 from torch import distributed as dist
 
 from rllib_arrow.algorithms.dv3.objectives import Encoded
-from rllib_arrow.algorithms.dv3.rl_module import DV3RLModule
+from rllib_arrow.algorithms.dv3.rl_module import Dream, DV3RLModule
 from rllib_arrow.algorithms.dv3.update_parts import Parts
 from rllib_arrow.algorithms.peers import average, world_size
 from rllib_arrow.models.rssm import Posterior
+
+CLIPPED_AS = {"rehearsal": "actor"}  # optimisers of the same weights
 
 
 class Trains(NamedTuple):
@@ -84,9 +86,7 @@ class GradientSteps:
     ) -> dict[str, Tensor]:
         """Dreams from posterior states; one gradient step for actor and critic each."""
         starts, starts_continue = self._draw_starts(posterior, batch["is_terminated"])
-        groups = self.net.size.latent_groups
-        noise = self._uniform(self.config.horizon_H, len(starts), groups + 1)
-        dream = self.parts.dream(starts, noise)
+        dream = self._dream(starts)
         valued = self.parts.value_dream(dream.states, dream.probs, starts_continue)
         return_range = self._track_return_range(valued.returns)
         loss, metrics = self.parts.actor_critic_loss(
@@ -96,16 +96,40 @@ class GradientSteps:
         self._move_slow_critic()
         return metrics
 
+    def rehearse(self, batch: dict[str, Tensor]) -> dict[str, Tensor]:
+        """Dreams from a long-term minibatch; one gradient step for the actor alone."""
+        with torch.no_grad():
+            _, posterior = self._posterior(batch)
+        siblings = self.config.rehearsal_siblings
+        starts, starts_continue = self._draw_starts(
+            posterior, batch["is_terminated"], siblings
+        )
+        starts_continue = starts_continue.repeat_interleave(siblings)
+        dream = self._dream(starts.repeat_interleave(siblings, 0))
+        loss, metrics = self.parts.rehearsal_loss(
+            dream.states, dream.actions, starts_continue
+        )
+        return metrics | self._descend(loss, "rehearsal")
+
     def _draw_starts(
-        self, posterior: Posterior, is_terminated: Tensor
+        self, posterior: Posterior, is_terminated: Tensor, siblings: int = 1
     ) -> tuple[Tensor, Tensor]:
-        """Returns starting states [N, state_units] and whether they go on, bool [N]."""
+        """Returns starting states [N, state_units] and whether they go on, bool [N].
+
+        N is the number of dreams wanted, divided by how many start from one state.
+        """
         states, goes_on = posterior.states.flatten(0, 1), ~is_terminated.flatten()
-        wanted = -(-(self.config.dream_starts or 0) // world_size())
-        if 0 < wanted < len(states):
+        dreams = self.config.dream_starts or len(states) * world_size()
+        wanted = -(-dreams // (world_size() * siblings))
+        if wanted < len(states):
             order = self._shuffled(len(states))
             return states[order[:wanted]], goes_on[order[:wanted]]
         return states, goes_on
+
+    def _dream(self, starts: Tensor) -> Dream:
+        groups = self.net.size.latent_groups
+        noise = self._uniform(self.config.horizon_H, len(starts), groups + 1)
+        return self.parts.dream(starts, noise)
 
     @torch.no_grad()
     def _track_return_range(self, returns: Tensor) -> Tensor:
@@ -149,7 +173,8 @@ class GradientSteps:
             params = optimizer.param_groups[0]["params"]
             if world_size() > 1:
                 average([param.grad for param in params])
-            limit = getattr(self.config, f"{name}_grad_clip_by_global_norm")
+            whose = CLIPPED_AS.get(name, name)
+            limit = getattr(self.config, f"{whose}_grad_clip_by_global_norm")
             norm = torch.nn.utils.clip_grad_norm_(params, limit)
             norms[f"{name}_grad_norm"] = norm
             optimizer.step()

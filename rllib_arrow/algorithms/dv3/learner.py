@@ -89,7 +89,10 @@ class DV3Learner(GradientSteps, TorchLearner):
             ("world_model", world_model, config.world_model_lr, 1e-8),
             ("actor", net.actor, config.actor_lr, 1e-5),
             ("critic", net.critic, config.critic_lr, 1e-5),
+            ("rehearsal", net.actor, config.rehearsal_scale * config.actor_lr, 1e-5),
         ):
+            if name == "rehearsal" and not config.rehearsal_interval:
+                continue
             params = list(part.parameters())
             self.register_optimizer(
                 module_id=module_id,
@@ -133,7 +136,9 @@ class DV3Learner(GradientSteps, TorchLearner):
         RLlib hands over arrays that may be shared and read-only, and a pickled array
         has lost its channels-last layout, which fused Adam takes for granted.
         """
-        super()._set_optimizer_state(state)
+        # A part that is switched off by now leaves its moments behind.
+        known = self._named_optimizers.keys() & state.keys()
+        super()._set_optimizer_state({name: state[name] for name in known})
         for optimizer in self._named_optimizers.values():
             for param, moments in optimizer.state.items():
                 for key in ("exp_avg", "exp_avg_sq"):
@@ -150,6 +155,7 @@ class DV3Learner(GradientSteps, TorchLearner):
         epoch: int,
         batches: Iterator[dict[str, np.ndarray]],
         on_progress: Callable[[int, int], None] | None = None,
+        rehearsed: Iterator[dict[str, np.ndarray]] | None = None,
     ) -> dict[str, float]:
         """Takes the epoch's minibatches and returns the means of all metrics.
 
@@ -158,6 +164,7 @@ class DV3Learner(GradientSteps, TorchLearner):
             batches: minibatches as `AugmentedReplay.sample` gives them, this
                 learner's share of the sequences.
             on_progress: called with (batches done, batches in all).
+            rehearsed: minibatches of what is long past, for rehearsal.
 
         Raises:
             FloatingPointError: when a loss or a gradient norm is not finite.
@@ -166,9 +173,10 @@ class DV3Learner(GradientSteps, TorchLearner):
         seed = derive_seed(self.config.seed, "learner", epoch, rank())
         self._generator.manual_seed(seed)
         total = self.config.minibatches().count
-        world_model, actor_critic = Means(epoch), Means(epoch)
+        world_model, actor_critic, rehearsal = Means(epoch), Means(epoch), Means(epoch)
         self._sequence_losses: list[Tensor] = []
         batches = self._on_device(batches)
+        rehearsed = self._on_device(rehearsed or iter(()))
         for done in range(total):
             batch = next(batches, None)
             if batch is None:
@@ -176,40 +184,51 @@ class DV3Learner(GradientSteps, TorchLearner):
             learned = self._update_for(done)(batch)
             world_model.add(learned.world_model)
             actor_critic.add(learned.actor_critic)
+            if learned.actor_critic and self._is_rehearsal_due(actor_critic.count):
+                rehearse = self._recorded("rehearsal", self.rehearse)
+                rehearsal.add(rehearse(next(rehearsed)))
             if learned.by_sequence is not None:
                 self._sequence_losses.append(learned.by_sequence)
             self.is_about_to_compile = False
             if on_progress is not None:
                 on_progress(done + 1, total)
-        means = world_model.result() | actor_critic.result()
+        learners = (world_model, actor_critic, rehearsal)
+        means = {k: v for each in learners for k, v in each.result().items()}
         self._weights_seq_no += 1
         seconds = time.perf_counter() - started
         return means | {
-            "updates_per_s": (world_model.count + actor_critic.count) / seconds,
+            "updates_per_s": sum(each.count for each in learners) / seconds,
             "learn_s": seconds,
         }
 
     def _update_for(self, number: int) -> Callable[[dict[str, Tensor]], Learned]:
-        """Returns what an epoch's minibatch of that number is for.
-
-        On a GPU it is recorded: see `cuda_graphs`. Several learners talk to each other
-        inside an update, which is not recorded.
-        """
+        """Returns what an epoch's minibatch of that number is for."""
         first_phase = number < self.config.world_model_updates
         trains = Trains(
             self.config.interleaved or first_phase,
             self.config.interleaved or not first_phase,
         )
-        if trains not in self._updates:
-            update = partial(self.take_update, trains)
+        return self._recorded(trains, partial(self.take_update, trains))
+
+    def _is_rehearsal_due(self, updates: int) -> bool:
+        """Returns whether a rehearsal follows that actor-critic update of an epoch."""
+        interval = self.config.rehearsal_interval
+        return interval > 0 and updates % interval == 0
+
+    def _recorded(self, key: Any, update: Callable[..., Any]) -> Callable[..., Any]:
+        """Returns the update, recorded if that is on a GPU: see `cuda_graphs`.
+
+        Several learners talk to each other inside an update, which is not recorded.
+        """
+        if key not in self._updates:
             if self._device.type == "cuda" and world_size() == 1:
                 update = RecordedUpdate(update, self._generator)
-            self._updates[trains] = update
-        return self._updates[trains]
+            self._updates[key] = update
+        return self._updates[key]
 
     def _forget_recordings(self) -> None:
         """Drops recorded updates, which know tensors that are no more."""
-        self._updates: dict[Trains, Callable[[dict[str, Tensor]], Learned]] = {}
+        self._updates: dict[Any, Callable[[dict[str, Tensor]], Any]] = {}
 
     def take_sequence_losses(self) -> np.ndarray:
         """Returns the last epoch's world-model losses by sequence: [updates, B]."""

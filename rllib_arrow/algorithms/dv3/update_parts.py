@@ -15,7 +15,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from rllib_arrow.algorithms.dv3 import objectives
+from rllib_arrow.algorithms.dv3 import objectives, rehearsal
 from rllib_arrow.algorithms.dv3.rl_module import Dream, DV3RLModule
 from rllib_arrow.models import unroll
 from rllib_arrow.models.layers import StateLinear
@@ -23,6 +23,13 @@ from rllib_arrow.models.rssm import RSSM, Posterior
 
 LONGEST_BLOCK = 5  # steps compiled into one graph
 BACKEND = "inductor"
+AROUND_LOOPS = (
+    "encode",
+    "world_model_loss",
+    "value_dream",
+    "actor_critic_loss",
+    "rehearsal_loss",
+)
 
 
 class Parts:
@@ -41,6 +48,7 @@ class Parts:
         )
         self.value_dream = partial(objectives.value_dream, net, config)
         self.actor_critic_loss = partial(objectives.actor_critic_loss, config)
+        self.rehearsal_loss = partial(rehearsal.rehearsal_loss, net, config)
 
     def unroll(self, encoded: objectives.Encoded, noise: Tensor) -> Posterior:
         """Goes through encoded sequences step by step."""
@@ -67,7 +75,7 @@ class CompiledParts(Parts):
             steps=steps_in_block(config.batch_length_T),
             variant=compiled(RSSM.observe_steps),
         )
-        for name in ("encode", "world_model_loss", "value_dream", "actor_critic_loss"):
+        for name in AROUND_LOOPS:
             setattr(self, name, compiled(getattr(self, name)))
         self._dream_steps = compiled(partial(objectives.dream_steps, net, config))
 

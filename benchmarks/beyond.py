@@ -1,0 +1,78 @@
+"""What the methods of docs/beyond.md add to ARROW's processor seconds of learning.
+
+An epoch of so many update pairs at desk scale (size micro, 8 x 16 rows, 64 dreams of 12
+steps), with a method and without. Sides take turns, each in a process of its own, and
+each one's best time counts.
+
+    python -m benchmarks.beyond [--repeats 5] [--pairs 32] [--compiled] [METHOD ...]
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import sys
+import time
+
+import torch
+
+from benchmarks.learner_sides import SCALES, our_config, our_spec, random_batch
+from benchmarks.turns import Side, best_of_turns, serve
+from rllib_arrow.algorithms.dv3.learner import DV3Learner
+
+METHODS = {
+    "arrow": {},
+    "rehearsal": {"rehearsal_interval": 4},
+    "rehearsal_often": {"rehearsal_interval": 2},
+}
+
+
+def serve_side(method: str, pairs: int, use_compile: bool) -> None:
+    """Learns epochs with the method named, whenever it is asked to."""
+    torch.set_num_threads(1)
+    scale = SCALES["desk"]
+    updates = {"world_model_updates": pairs, "actor_critic_updates": pairs}
+    config = our_config(scale).training(
+        use_compile=use_compile, **updates, **METHODS[method]
+    )
+    spec = our_spec(scale).as_multi_rl_module_spec()
+    learner = DV3Learner(config=config, module_spec=spec)
+    learner.build()
+    batch = random_batch(scale)
+
+    def learn() -> None:
+        learner.learn_epoch(
+            0, itertools.repeat(batch), rehearsed=itertools.repeat(batch)
+        )
+
+    serve(learn, 1, time.process_time)
+
+
+def main() -> None:
+    """Compares the methods named with plain ARROW."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("methods", nargs="*", metavar="METHOD")
+    parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--pairs", type=int, default=32)
+    parser.add_argument("--compiled", action="store_true")
+    parser.add_argument("--serve", metavar="METHOD", help=argparse.SUPPRESS)
+    asked = parser.parse_args()
+    if asked.serve:
+        serve_side(asked.serve, asked.pairs, asked.compiled)
+        return
+    options = ["--pairs", asked.pairs, *(["--compiled"] if asked.compiled else [])]
+    names = ["arrow", *(asked.methods or [m for m in METHODS if m != "arrow"])]
+    sides = {
+        name: Side("benchmarks.beyond", "--serve", name, *options) for name in names
+    }
+    best = best_of_turns(sides, asked.repeats)
+    for side in sides.values():
+        side.close()
+    for name, seconds in best.items():
+        pair = 1000 * seconds / asked.pairs
+        print(f"{name}: {pair:.1f} ms a pair, {seconds / best['arrow']:.2f} times")
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    main()
