@@ -24,7 +24,8 @@ from ray.rllib.env.single_agent_episode import SingleAgentEpisode
 from ray.rllib.utils.replay_buffers.episode_replay_buffer import EpisodeReplayBuffer
 
 from rllib_arrow.envs.suites import SUITES, make_task
-from rllib_arrow.replay import AugmentedReplay, Chunk, Splicer
+from rllib_arrow.replay import AugmentedReplay, Chunk
+from rllib_arrow.replay.splicer import Splicer
 from rllib_arrow.seeding import derive_rng
 
 SEED = 1

@@ -68,6 +68,14 @@ def register() -> None:
             logger.setLevel(level)
 
 
+def _is_actor() -> bool:
+    """Returns whether this is an actor's process: its driver registers the names."""
+    ray = sys.modules.get("ray")
+    if ray is None or not ray.is_initialized():
+        return False
+    return ray.get_runtime_context().get_actor_id() is not None
+
+
 # The `rllib` command registers when it needs Ray; every other program at once.
-if Path(sys.argv[0] if sys.argv else "").name != "rllib":
+if Path(sys.argv[0] if sys.argv else "").name != "rllib" and not _is_actor():
     register()

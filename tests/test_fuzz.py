@@ -19,7 +19,8 @@ from rllib_arrow.checkpoints.seal import CheckpointError, seal
 from rllib_arrow.errors import UserError
 from rllib_arrow.experiments.cli import main
 from rllib_arrow.experiments.experiment import read_experiment
-from rllib_arrow.replay import AugmentedReplay, Chunk, SnapshotError
+from rllib_arrow.replay import AugmentedReplay, Chunk
+from rllib_arrow.replay.snapshot import SnapshotError
 from rllib_arrow.runs.read import read_runs
 from tests.algorithms.tiny import digest, tiny_config, train
 

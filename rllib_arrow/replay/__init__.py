@@ -1,18 +1,19 @@
-"""The augmented replay memory: splice, retain, compress, sample, save."""
+"""The augmented replay memory: splice, retain, compress, sample, save.
 
-from rllib_arrow.replay.actor import BatchStream, ReplayActor
-from rllib_arrow.replay.augmented import AugmentedReplay
+The process of a replay actor is up in a second because nothing here loads RLlib, but
+for `AugmentedReplay`.
+"""
+
+from typing import Any
+
 from rllib_arrow.replay.chunk import Chunk
-from rllib_arrow.replay.draws import Draw
-from rllib_arrow.replay.snapshot import SnapshotError
-from rllib_arrow.replay.splicer import Splicer
 
-__all__ = [
-    "AugmentedReplay",
-    "BatchStream",
-    "Chunk",
-    "Draw",
-    "ReplayActor",
-    "SnapshotError",
-    "Splicer",
-]
+__all__ = ["AugmentedReplay", "Chunk"]
+
+
+def __getattr__(name: str) -> Any:
+    if name == "AugmentedReplay":
+        from rllib_arrow.replay.augmented import AugmentedReplay
+
+        return AugmentedReplay
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -18,20 +18,20 @@ import numpy as np
 import ray
 from ray.actor import ActorHandle
 
-from rllib_arrow.replay.augmented import AugmentedReplay
 from rllib_arrow.replay.chunk import Chunk
 from rllib_arrow.replay.minibatches import NumberedMinibatches
+from rllib_arrow.replay.two_buffers import TwoBufferReplay
 
 
 class ReplayActor:
-    """Gives out numbered minibatches of an `AugmentedReplay`; see `journal.py`.
+    """Gives out numbered minibatches of an `TwoBufferReplay`; see `journal.py`.
 
     One call runs at a time. Reading a batch takes a few milliseconds, which is little
     beside an update, and learners ask ahead: more threads would only compete with them.
     """
 
     def __init__(self, **settings: Any):
-        self._replay = AugmentedReplay(**settings)
+        self._replay = TwoBufferReplay(**settings)
         self.begin(epoch=0)
 
     def add(self, chunks: list[Chunk], task: str | None = None) -> int:
@@ -82,15 +82,15 @@ class ReplayActor:
         return self._apart[buffer]
 
     def stats(self) -> dict[str, Any]:
-        """Returns `AugmentedReplay.stats()`."""
+        """Returns `TwoBufferReplay.stats()`."""
         return self._replay.stats()
 
     def save(self, path: str | os.PathLike) -> None:
-        """Writes a snapshot; see `AugmentedReplay.save`."""
+        """Writes a snapshot; see `TwoBufferReplay.save`."""
         self._replay.save(path)
 
     def load(self, path: str | os.PathLike) -> None:
-        """Replaces the contents by a snapshot's; see `AugmentedReplay.restore`."""
+        """Replaces the contents by a snapshot's; see `TwoBufferReplay.restore`."""
         self._replay.restore(path)
         self.begin(self._epoch)
 

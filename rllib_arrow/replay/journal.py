@@ -25,9 +25,9 @@ from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from rllib_arrow.replay import snapshot
 from rllib_arrow.replay.actor import ReplayActor
-from rllib_arrow.replay.augmented import AugmentedReplay
 from rllib_arrow.replay.chunk import Chunk
 from rllib_arrow.replay.splicer import Splicer
+from rllib_arrow.replay.two_buffers import TwoBufferReplay
 
 logger = logging.getLogger(__name__)
 
@@ -160,7 +160,7 @@ class JournaledReplayActor(ReplayActor):
 
     def _read(self, path: str | os.PathLike) -> None:
         # The old contents go first: two full memories might not fit.
-        self._replay = AugmentedReplay(**self._settings)
+        self._replay = TwoBufferReplay(**self._settings)
         state = snapshot.load(path)
         self._replay.set_state(state)
         meta = state["meta"]
@@ -181,7 +181,7 @@ def start_journaled_replay(
     """Starts the replay of one run; its owner ends it with `ray.kill`.
 
     Args:
-        settings: Those of `AugmentedReplay`.
+        settings: Those of `TwoBufferReplay`.
         journal: Directory for what a restart needs; what lies there is overwritten.
         resources: Ray's custom resources of the node that should hold it.
     """

@@ -4,12 +4,9 @@ import numpy as np
 import pytest
 import ray
 
-from rllib_arrow.replay import (
-    AugmentedReplay,
-    BatchStream,
-    ReplayActor,
-    SnapshotError,
-)
+from rllib_arrow.replay import AugmentedReplay
+from rllib_arrow.replay.actor import BatchStream, ReplayActor
+from rllib_arrow.replay.snapshot import SnapshotError
 from tests.replay.reference import assert_same_batch, make_chunk
 
 SETTINGS = {

@@ -9,8 +9,10 @@ from ray.util.placement_group import placement_group, remove_placement_group
 from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
 
 from rllib_arrow.checkpoints import transfer
-from rllib_arrow.replay import AugmentedReplay, BatchStream, Splicer, journal, snapshot
+from rllib_arrow.replay import AugmentedReplay, journal, snapshot
+from rllib_arrow.replay.actor import BatchStream
 from rllib_arrow.replay.journal import start_journaled_replay
+from rllib_arrow.replay.splicer import Splicer
 from tests.replay.reference import assert_same_batch, make_chunk
 
 SETTINGS = {
@@ -176,6 +178,14 @@ PACKED_BY_LZ4 = (
     "BCJNGGhAYAAAAAAAAADnNQAAABMAAQATAQgAEwIIABMDCAATBAgAEwUIABMGCAATBwgAEwgI"
     "ABMJCAATCggAgAsAAAAAAAAAAAAAAA=="
 )
+
+
+def test_its_process_loads_neither_rllib_nor_torch(actor):
+    looker = {"__name__": "in_no_file"}  # so that Ray sends it by value
+    exec("def loaded(actor): import sys; return set(sys.modules)", looker)
+    modules = ray.get(actor.__ray_call__.remote(looker["loaded"]))
+    assert "rllib_arrow.replay.two_buffers" in modules
+    assert not modules & {"ray.rllib", "ray.tune", "torch", "pandas"}
 
 
 def test_left_over_rows_of_earlier_snapshots_are_read():

@@ -10,7 +10,8 @@ import tracemalloc
 import numpy as np
 import pytest
 
-from rllib_arrow.replay import AugmentedReplay, SnapshotError, snapshot
+from rllib_arrow.replay import AugmentedReplay, snapshot
+from rllib_arrow.replay.snapshot import SnapshotError
 from tests.replay.reference import assert_same_batch, make_chunk
 
 LENGTH = 32

@@ -3,7 +3,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rllib_arrow.replay import Chunk, Splicer
+from rllib_arrow.replay import Chunk
+from rllib_arrow.replay.splicer import Splicer
 
 
 def stream(env, episode_lengths):
