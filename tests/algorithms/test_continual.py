@@ -27,48 +27,53 @@ from tests.algorithms.tiny import (
 pytestmark = pytest.mark.usefixtures("ray_two_cpus")
 
 RESUME = """
-import sys, torch
+import json, sys, torch
 torch.set_num_threads(1)
 from ray.rllib.algorithms.algorithm import Algorithm
 from rllib_arrow.checkpoints.restore_to_act import evaluate_checkpoint
 from tests.algorithms.tiny import digest, scores, train
 
-rows = evaluate_checkpoint(sys.argv[1])
-print("EVALUATED", [",".join(map(str, row.values())) for row in rows])
-[one] = evaluate_checkpoint(sys.argv[1], 2, ["space_invaders"])
-print("ONE_TASK", one["eval_task"], one["episodes"])
-algorithm = Algorithm.from_checkpoint(sys.argv[1])
-train(algorithm, 2)
-print("DIGEST", digest(algorithm))
-print("SCORES", repr(scores(algorithm)))
-algorithm.stop()
+for method, path in json.loads(sys.argv[1]).items():
+    rows = evaluate_checkpoint(path)
+    [one] = evaluate_checkpoint(path, 2, ["space_invaders"])
+    algorithm = Algorithm.from_checkpoint(path)
+    train(algorithm, 2)
+    found = {
+        "evaluated": [",".join(map(str, row.values())) for row in rows],
+        "one_task": [one["eval_task"], one["episodes"]],
+        "scores": scores(algorithm),
+        "digest": digest(algorithm),
+    }
+    algorithm.stop()
+    print("FOUND", json.dumps([method, found]))
 """
 
 
-@pytest.mark.parametrize("method", METHODS)
-def test_a_checkpoint_goes_on_and_evaluates_in_a_new_process_as_in_the_old(
-    method, tmp_path
-):
-    algorithm = tiny_config(method).build_algo()
-    train(algorithm, 2)
-    algorithm.save_to_path(tmp_path / "half")
-    logged = scores(algorithm).splitlines()[-2:]
-    train(algorithm, 2)
+def test_checkpoints_go_on_and_evaluate_in_a_new_process_as_in_the_old(tmp_path):
+    expected, paths = {}, {}
+    for method in METHODS:
+        algorithm = tiny_config(method).build_algo()
+        train(algorithm, 2)
+        paths[method] = algorithm.save_to_path(tmp_path / method)
+        logged = scores(algorithm).splitlines()[-2:]
+        train(algorithm, 2)
+        expected[method] = {
+            "evaluated": logged,
+            "one_task": ["space_invaders", 2],
+            "scores": scores(algorithm),
+            "digest": digest(algorithm),
+        }
+        algorithm.stop()
     resumed = subprocess.run(
-        [sys.executable, "-c", RESUME, str(tmp_path / "half")],
+        [sys.executable, "-c", RESUME, json.dumps(paths)],
         cwd=Path(__file__).parents[2],
         capture_output=True,
         text=True,
         timeout=250,
     )
-    lines = resumed.stdout.splitlines()
-    printed = dict(line.split(" ", 1) for line in lines if line[:1].isupper())
-    assert printed.keys() >= {"EVALUATED", "SCORES", "DIGEST"}, resumed.stderr[-2000:]
-    assert printed["EVALUATED"] == repr(logged)
-    assert printed["ONE_TASK"] == "space_invaders 2"
-    assert printed["SCORES"] == repr(scores(algorithm))
-    assert printed["DIGEST"] == digest(algorithm)
-    algorithm.stop()
+    lines = [line.split(" ", 1) for line in resumed.stdout.splitlines()]
+    found = dict(json.loads(line[1]) for line in lines if line[0] == "FOUND")
+    assert found == expected, resumed.stderr[-2000:]
 
 
 def test_a_damaged_checkpoint_makes_way_for_the_one_before_it(tmp_path):

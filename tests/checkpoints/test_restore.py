@@ -30,12 +30,16 @@ def run(ray_two_cpus, tmp_path_factory):
 
 
 def replay_actors() -> set[int]:
-    processes = psutil.process_iter(["pid", "cmdline"])
-    return {
-        process.info["pid"]
-        for process in processes
-        if any("JournaledReplayActor" in a for a in process.info["cmdline"] or ())
-    }
+    """The processes of this session's cluster, which this process has started."""
+    processes = psutil.Process().children(recursive=True)
+    return {process.pid for process in processes if is_replay(process)}
+
+
+def is_replay(process: psutil.Process) -> bool:
+    try:
+        return any("JournaledReplayActor" in text for text in process.cmdline())
+    except psutil.NoSuchProcess:
+        return False
 
 
 def tree(root: Path) -> dict[str, float]:

@@ -24,8 +24,8 @@ TINY = {
     "evaluation_duration": 1,
     "evaluation_interval": 1,
     "model_size": "nano",
-    "world_model_updates": 20,
-    "actor_critic_updates": 20,
+    "world_model_updates": 120,  # long enough to be seen learning
+    "actor_critic_updates": 2,
     "batch_size_B": 2,
     "batch_length_T": 8,
     "dream_starts": 4,

@@ -7,6 +7,7 @@ import ray
 from rllib_arrow.replay import AugmentedReplay
 from rllib_arrow.replay.actor import BatchStream, ReplayActor
 from rllib_arrow.replay.snapshot import SnapshotError
+from rllib_arrow.replay.two_buffers import TwoBufferReplay
 from tests.replay.reference import assert_same_batch, make_chunk
 
 SETTINGS = {
@@ -51,9 +52,9 @@ def test_minibatches_are_drawn_by_number_and_shards_are_disjoint():
 def test_only_the_rows_of_the_shard_are_decompressed(monkeypatch):
     shell = filled(ReplayActor)
     sizes = []
-    real = AugmentedReplay.gather
+    real = TwoBufferReplay.gather
     monkeypatch.setattr(
-        AugmentedReplay,
+        TwoBufferReplay,
         "gather",
         lambda self, draw: sizes.append(len(draw.records)) or real(self, draw),
     )
