@@ -15,6 +15,8 @@ from rllib_arrow.errors import UserError
 # Before any test starts Ray: a token that is not left in the home directory, no tables.
 os.environ.setdefault("RAY_AUTH_TOKEN", secrets.token_hex(32))
 os.environ.setdefault("RAY_AIR_NEW_OUTPUT", "0")
+# Ray's workers are nice to other processes; here everybody waits for them.
+os.environ.setdefault("RAY_worker_niceness", "0")
 # Sums of floats depend on how many threads share them; the runs compared must not.
 os.environ["OMP_NUM_THREADS"] = "1"
 torch.set_num_threads(1)
