@@ -57,9 +57,13 @@ def scores(algorithm: ContinualAlgorithm) -> str:
 
 
 def digest(algorithm: ContinualAlgorithm) -> str:
-    """One number for all weights and optimiser states of the (first) learner."""
+    """One number for weights, optimisers and schedules of the (first) learner."""
     state = algorithm.learner_group.get_state()["learner"]
-    parts = (state["rl_module"][DEFAULT_MODULE_ID], state["optimizer"])
+    parts = (
+        state["rl_module"][DEFAULT_MODULE_ID],
+        state["optimizer"],
+        state.get("tes"),
+    )
     total = hashlib.sha256()
     for leaf in tree.flatten(parts):
         is_array = hasattr(leaf, "__array__")

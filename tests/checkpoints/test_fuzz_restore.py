@@ -1,76 +1,68 @@
 """Random configurations on a restore: each goes on to the byte or is refused in a line.
 
-The lists below say what may change independently of the code that decides it.
+`restore_cases.py` says which settings do what. What a run comes to after a restore is
+compared with a run that was configured so from the start and never interrupted.
 """
 
 from __future__ import annotations
 
 import random
+from collections import Counter
+from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
+import ray
 
+from rllib_arrow.algorithms.continual import ContinualAlgorithm
 from rllib_arrow.checkpoints.made_with import check_made_with, write_made_with
 from rllib_arrow.errors import UserError
+from rllib_arrow.replay import snapshot
+from rllib_arrow.replay.journal import start_journaled_replay
+from rllib_arrow.settings import brief
 from tests.algorithms.tiny import METHODS, digest, scores, tiny_config, train
+from tests.checkpoints.restore_cases import (
+    FEWER_SCORES,
+    FINISHED,
+    LEARNS,
+    MAY_LEARN,
+    OTHER_SCORES,
+    PROCESSES,
+    SAME,
+    STAYS,
+    TABLES,
+    Changes,
+    configured,
+    draw,
+    is_in,
+)
 
-FINISHED = 3  # epochs: two of the first task, one of the second
-
-# Values that differ from those of `tiny_config`.
-MUST_STAY = {
-    "seed": (0, 1, 7, 2**31),
-    "num_env_runners": (2, 3, 8),
-    "num_envs_per_env_runner": (1, 3, 16),
-    "rollout_fragment_length": (1, 39, 41, 4096),
-    "env_options": ({"sticky": 0.5}, {"hold": 2}),
-    "replay_capacity_chunks": (1, 15, 17, 1024),
-    "replay_chunk_length": (8, 25, 512),
-    "curriculum.tasks": (["space_invaders", "breakout"], ["breakout"], ["freeway"]),
-    "curriculum.order": ("reversed",),
-    "curriculum.epochs_per_task": (1, 3, 9, [1, 2], [3, 2]),
-}
-# These change nothing of what is learnt or scored before the old end of the run.
-CHANGES_NOTHING = {
-    "num_env_runners": (0, 1),
-    "replay_prefetch": (1, 2, 9),
-    "replay_max_bytes": (10**9, 10**12),
-    "sample_timeout_s": (60.0, None),
-    "evaluation_sample_timeout_s": (60.0, None),
-    "max_steps_per_evaluated_episode": (50_000, 10**6),
-    "curriculum.cycles": (2, 5),
-    "curriculum.epochs_per_task": ([2, 3], [2, 50]),
-}
-CHANGES_LEARNING = {
-    "gamma": (0.5, 0.9),
-    "evaluation_interval": (2, None),
-    "evaluation_duration": (1, 9),
-    "num_envs_per_evaluation": (1, 3),
-    "num_learners": (1, 2),
-}
+# How many cases are drawn from which tables, for each method.
+MANY = (
+    ((SAME,), 30),
+    ((SAME, FEWER_SCORES), 15),
+    ((SAME, OTHER_SCORES), 10),
+    ((SAME, OTHER_SCORES, LEARNS, MAY_LEARN), 20),
+    ((LEARNS,), 20),
+    ((STAYS, SAME, LEARNS), 25),
+    ((STAYS,), 10),
+    ((PROCESSES, SAME), 6),
+)
+AHEAD = 2  # epochs after the restore, if the curriculum has as many
 
 
-def configured(method: str, changes: dict[str, Any]) -> Any:
-    curriculum = {
-        key.partition(".")[2]: value
-        for key, value in changes.items()
-        if key.startswith("curriculum.")
-    }
-    config = tiny_config(method, **curriculum)
-    for key, value in changes.items():
-        if not key.startswith("curriculum."):
-            setattr(config, key, value)
-    return config
-
-
-def draw(rng: random.Random, *tables: dict[str, tuple]) -> dict[str, Any]:
-    """Returns one to four changes, each from one of the tables."""
-    picks = [rng.choice(tables) for _ in range(rng.randint(1, 4))]
-    return {(key := rng.choice(sorted(t))): rng.choice(t[key]) for t in picks}
-
-
-def is_refused(changes: dict[str, Any]) -> bool:
-    return any(value in MUST_STAY.get(key, ()) for key, value in changes.items())
+def test_every_setting_stands_in_the_tables_with_another_value_than_it_had():
+    for method, config_class in METHODS.items():
+        config = tiny_config(method)
+        for name, declared in config_class.declared_settings.items():
+            if name == "curriculum" or len(declared.values) == 1 > len(declared.types):
+                continue
+            values = [value for table in TABLES for value in table.get(name, ())]
+            assert values, f"{name}: say in restore_cases.py what a restore does to it"
+            had = getattr(config, name)
+            assert all(value != had or value is not had for value in values), name
 
 
 def test_random_configurations_are_taken_or_refused_in_one_line(tmp_path):
@@ -80,73 +72,195 @@ def test_random_configurations_are_taken_or_refused_in_one_line(tmp_path):
         config = tiny_config(method)
         made[method] = tmp_path / method
         made[method].mkdir()
-        plan = config.curriculum_object()
-        write_made_with(made[method], config, plan, FINISHED)
+        write_made_with(made[method], config, config.curriculum_object(), FINISHED)
     for _ in range(1000):
         method = rng.choice(sorted(METHODS))
-        changes = draw(rng, MUST_STAY, CHANGES_NOTHING, CHANGES_LEARNING)
+        changes = draw(rng, method, (STAYS, SAME, LEARNS, OTHER_SCORES, PROCESSES))
         config = configured(method, changes)
-        if not is_refused(changes):
+        if not is_in(STAYS, changes):
             taken += 1
             check_made_with(made[method], config)
             continue
         refused += 1
         with pytest.raises(UserError) as caught:
             check_made_with(made[method], config)
-        line = str(caught.value)
-        assert "\n" not in line
-        # A curriculum may be wrong in itself, with more lengths than tasks.
-        by_itself = "must be one integer, or one for each" in line
-        assert by_itself or (str(made[method]) in line and "must stay" in line)
-        named = [key for key in changes if key in line or key.split(".")[0] in line]
-        assert named, (changes, line)
+        names_both_values(str(caught.value), changes, str(made[method]))
     assert refused > 300 and taken > 300
 
 
+def names_both_values(line: str, changes: Changes, path: str) -> None:
+    assert "\n" not in line
+    if "must be one integer, or one for each" in line:
+        return  # a curriculum that is wrong in itself, with more lengths than tasks
+    assert path in line and "must stay" in line
+    if line.startswith("curriculum plans"):
+        assert "curriculum.epochs_per_task" in changes
+        assert "breakout 1-2, space_invaders 3-3" in line, line
+        return
+    key = line.partition(" ")[0]
+    assert line.startswith(f"{key} ({brief(changes[key])}) must stay "), line
+    assert is_in(STAYS, {key: changes[key]}), line
+
+
+class Outcome(NamedTuple):
+    """All that a run has come to."""
+
+    learnt: str
+    remembered: list[tuple]
+    rows: list[str]  # of evaluations.csv
+
+    @classmethod
+    def of(cls, algorithm: ContinualAlgorithm) -> Outcome:
+        algorithm.evaluator.finish()
+        ray.get(algorithm.replay.save.remote(f"{algorithm.logdir}/outcome"))
+        records = snapshot.load(f"{algorithm.logdir}/outcome")["records"]
+        chunks = [(r.serial, r.task, r.digest) for r in records]
+        return cls(digest(algorithm), chunks, scores(algorithm).splitlines())
+
+    def rows_until(self, epoch: int) -> list[str]:
+        at = self.rows[0].split(",").index("epoch")
+        return [r for r in self.rows[1:] if int(r.split(",")[at]) <= epoch]
+
+
 @pytest.fixture(scope="module")
-def saved(tmp_path_factory, ray_two_cpus) -> tuple[Path, str, str]:
-    """A checkpoint after three epochs, and what the uninterrupted run came to."""
-    algorithm = tiny_config().build_algo()
-    train(algorithm, FINISHED)
-    path = algorithm.save_to_path(tmp_path_factory.mktemp("restore") / "checkpoint")
-    train(algorithm, 1)
-    end = Path(path), digest(algorithm), scores(algorithm)
-    algorithm.stop()
-    return end
+def one_replay(ray_two_cpus, tmp_path_factory) -> Iterator[None]:
+    """Gives every algorithm the same replay actor, made anew: a process takes seconds.
+
+    So the algorithms of this module live one after the other.
+    """
+    journal = tmp_path_factory.mktemp("replay")
+    actor = start_journaled_replay(tiny_config().replay_settings(), journal)
+    kill = ray.kill
+
+    def start(settings: dict[str, Any], journal: Any, resources: Any = None) -> Any:
+        def remake(replay: Any) -> None:
+            replay.__init__(settings, str(journal))
+
+        ray.get(actor.__ray_call__.remote(remake))
+        return actor
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("rllib_arrow.algorithms.continual.start_journaled_replay", start)
+        patch.setattr(ray, "kill", lambda a, **k: None if a is actor else kill(a, **k))
+        yield
+    ray.kill(actor)
 
 
-def goes_on(saved: tuple[Path, str, str], changes: dict[str, Any]) -> None:
-    path, weights, table = saved
-    config = configured("ARROW", changes)
-    config.env_runners(num_cpus_per_env_runner=0)
+def run(config: Any, work: Callable[[ContinualAlgorithm], Any]) -> Any:
+    """Returns what the work gives on an algorithm, which is stopped afterwards."""
     algorithm = config.build_algo()
     try:
-        if is_refused(changes):
-            before = digest(algorithm)
-            with pytest.raises(UserError, match="must stay"):
-                algorithm.restore_from_path(path)
-            assert digest(algorithm) == before
-        else:
-            algorithm.restore_from_path(path)
-            train(algorithm, 1)
-            assert digest(algorithm) == weights, changes
-            # All rows carry the name of the curriculum as it is now.
-            setting = config.curriculum_object().setting
-            named = table.replace(",default,", f",{setting},")
-            assert scores(algorithm) == named, changes
+        return work(algorithm)
     finally:
         algorithm.stop()
 
 
-def test_what_changes_nothing_goes_on_to_the_byte(saved):
-    goes_on(saved, {"replay_prefetch": 1, "curriculum.cycles": 2})
+@pytest.fixture(scope="module")
+def saved(one_replay, tmp_path_factory) -> Callable[[str], Path]:
+    """Returns a method's checkpoint after three epochs; each is made once."""
+
+    @cache
+    def of(method: str) -> Path:
+        def save(algorithm: ContinualAlgorithm) -> Path:
+            train(algorithm, FINISHED)
+            path = tmp_path_factory.mktemp("saved") / "checkpoint"
+            return Path(algorithm.save_to_path(path))
+
+        return run(tiny_config(method), save)
+
+    return of
+
+
+@pytest.fixture(scope="module")
+def uninterrupted(one_replay) -> Callable[[str, Changes], Outcome]:
+    """Returns what comes of a run that was planned and named so from the start."""
+    known: dict[str, Outcome] = {}
+
+    def of(method: str, changes: Changes) -> Outcome:
+        kept = {
+            k: changes[k] for k in changes if k.startswith(("curriculum.", "label"))
+        }
+        key = f"{method} {sorted(kept.items())}"
+        if key not in known:
+            config = configured(method, kept)
+            config.use_compile = False  # as in the run that was saved
+            known[key] = run(config, go_on)
+        return known[key]
+
+    return of
+
+
+def go_on(algorithm: ContinualAlgorithm) -> Outcome:
+    end = min(FINISHED + AHEAD, algorithm.curriculum.total_epochs)
+    train(algorithm, end - algorithm.iteration)
+    return Outcome.of(algorithm)
+
+
+@pytest.fixture
+def try_restore(saved, uninterrupted) -> Callable[[str, Changes], str]:
+    """Restores with changes, checks what must come of it, and returns what that is."""
+
+    def refuse(algorithm: ContinualAlgorithm, path: Path, changes: Changes) -> str:
+        before = digest(algorithm)
+        with pytest.raises(UserError) as caught:
+            algorithm.restore_from_path(path)
+        names_both_values(str(caught.value), changes, str(path))
+        assert digest(algorithm) == before and algorithm.iteration == 0
+        assert ray.get(algorithm.replay.stats.remote())["chunks"] == 0
+        return "refused"
+
+    def of(method: str, changes: Changes) -> str:
+        path, config = saved(method), configured(method, changes)
+        if is_in(STAYS, changes):
+            return run(config, lambda algorithm: refuse(algorithm, path, changes))
+
+        def restore(algorithm: ContinualAlgorithm) -> Outcome:
+            algorithm.restore_from_path(path)
+            assert algorithm.iteration == FINISHED
+            return go_on(algorithm)
+
+        return compare(run(config, restore), uninterrupted(method, changes), changes)
+
+    return of
+
+
+def compare(now: Outcome, truth: Outcome, changes: Changes) -> str:
+    """Raises if a run that went on with changes is not what these make of it."""
+    assert now.rows_until(FINISHED) == truth.rows_until(FINISHED), changes
+    if is_in(MAY_LEARN, changes) and not is_in(LEARNS, changes):
+        return "goes on"
+    if is_in(LEARNS, changes):
+        assert now.learnt != truth.learnt, changes
+        return "learns otherwise"
+    assert now.learnt == truth.learnt, changes
+    assert now.remembered == truth.remembered, changes
+    if is_in(OTHER_SCORES, changes):
+        assert now.rows[0] == truth.rows[0]
+        return "learns to the byte"
+    if is_in(FEWER_SCORES, changes):
+        assert set(now.rows) <= set(truth.rows), changes
+    else:
+        assert now.rows == truth.rows, changes
+    return "to the byte"
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_restore_with_changes_goes_on_to_the_byte_or_is_refused(method, try_restore):
+    rng = random.Random(method)
+    for tables in ((STAYS, SAME), (SAME,), (SAME, FEWER_SCORES, OTHER_SCORES)):
+        try_restore(method, draw(rng, method, tables))
+    if method == "ARROW":
+        more = {"curriculum.cycles": 2, "replay_prefetch": 1}
+        assert try_restore(method, more) == "to the byte"
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
-def test_random_configurations_go_on_to_the_byte_or_leave_all_as_it_was(saved):
-    rng = random.Random(9)
-    stay = {k: v for k, v in MUST_STAY.items() if k not in ("env_options",)}
-    for _ in range(12):
-        changes = draw(rng, CHANGES_NOTHING, CHANGES_NOTHING, stay)
-        goes_on(saved, changes)
+@pytest.mark.parametrize("method", METHODS)
+def test_hundreds_of_restores_go_on_to_the_byte_or_are_refused(method, try_restore):
+    rng, came_of_it = random.Random(f"many {method}"), Counter()
+    for tables, count in MANY:
+        for _ in range(count):
+            came_of_it[try_restore(method, draw(rng, method, tables))] += 1
+    print(method, dict(came_of_it))
+    assert came_of_it.total() >= 120 and came_of_it["to the byte"] >= 40

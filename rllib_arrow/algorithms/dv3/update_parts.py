@@ -35,9 +35,15 @@ AROUND_LOOPS = (
 class Parts:
     """Computes the parts of an update one operation after the other."""
 
+    # A sum of few weights beats a product with all, once it is not one more step.
+    state_by_index = False
+
     def __init__(self, net: DV3RLModule, config: Any) -> None:
         self.net = net
         self.config = config
+        for layer in net.modules():
+            if isinstance(layer, StateLinear):
+                layer.by_index = self.state_by_index
         self.loops = unroll.Loops()
         self.encode = partial(objectives.encode, net, config)
         self.world_model_loss = partial(
@@ -63,12 +69,10 @@ class Parts:
 class CompiledParts(Parts):
     """Computes the same with `torch.compile`; the first update waits for it."""
 
+    state_by_index = True
+
     def __init__(self, net: DV3RLModule, config: Any) -> None:
         super().__init__(net, config)
-        # A sum of few weights beats a product with all, once it is not one more step.
-        for layer in net.modules():
-            if isinstance(layer, StateLinear):
-                layer.by_index = True
         self.loops = unroll.Loops(
             compiled(unroll.steps_forward),
             compiled(unroll.steps_back),
