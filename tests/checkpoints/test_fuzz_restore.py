@@ -50,6 +50,8 @@ MANY = (
     ((STAYS,), 10),
     ((PROCESSES, SAME), 6),
 )
+# What the run that is compared with has from the start.
+KEPT = ("curriculum.cycles", "curriculum.epochs_per_task", "label_settings")
 AHEAD = 2  # epochs after the restore, if the curriculum has as many
 
 
@@ -177,9 +179,7 @@ def uninterrupted(one_replay) -> Callable[[str, Changes], Outcome]:
     known: dict[str, Outcome] = {}
 
     def of(method: str, changes: Changes) -> Outcome:
-        kept = {
-            k: changes[k] for k in changes if k.startswith(("curriculum.", "label"))
-        }
+        kept = {k: v for k, v in changes.items() if k in KEPT}
         key = f"{method} {sorted(kept.items())}"
         if key not in known:
             config = configured(method, kept)
@@ -191,8 +191,8 @@ def uninterrupted(one_replay) -> Callable[[str, Changes], Outcome]:
 
 
 def go_on(algorithm: ContinualAlgorithm) -> Outcome:
-    end = min(FINISHED + AHEAD, algorithm.curriculum.total_epochs)
-    train(algorithm, end - algorithm.iteration)
+    while algorithm.iteration < FINISHED + AHEAD and algorithm.task is not None:
+        train(algorithm, 1)
     return Outcome.of(algorithm)
 
 
