@@ -34,6 +34,7 @@ FAILED, INTERRUPTED = 1, 130
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs the command and returns its exit code."""
     args = make_parser().parse_args(argv)
+    _stand_in_for_home()
     if not args.debug:
         for name in ("ray", "ray.rllib"):
             logging.getLogger(name).setLevel(logging.ERROR)
@@ -62,6 +63,17 @@ def main(argv: Sequence[str] | None = None) -> int:
         bug = f"{type(cause).__name__}: {_one_line(cause)}{where}"
         print(f"rllib: this is a bug: {bug}", file=sys.stderr)
         return FAILED
+
+
+def _stand_in_for_home() -> None:
+    """Names a directory to a process whose user has none: Ray cannot start otherwise.
+
+    Nothing is written there; runs lie below `--storage`.
+    """
+    try:
+        Path.home()
+    except RuntimeError:
+        os.environ["HOME"] = tempfile.gettempdir()
 
 
 def _save_traceback(error: Exception) -> str:

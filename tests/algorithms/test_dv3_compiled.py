@@ -157,6 +157,13 @@ def test_a_compiled_run_is_not_continued_without_a_compiler(monkeypatch):
         plain.set_state(state)
 
 
+def test_a_learner_that_takes_over_a_plain_run_computes_plainly_in_all_its_layers():
+    learner = make_learner(use_compile=True)
+    assert learner.net.rssm.input_z.by_index
+    learner.set_state(make_learner(use_compile=False).get_state())
+    assert not learner.is_compiled and not learner.net.rssm.input_z.by_index
+
+
 def test_compiled_code_is_kept_in_the_users_cache(monkeypatch, tmp_path):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.delenv("TORCHINDUCTOR_CACHE_DIR", raising=False)
@@ -166,6 +173,11 @@ def test_compiled_code_is_kept_in_the_users_cache(monkeypatch, tmp_path):
     monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", "elsewhere")
     compiling.keep_compiled_code()
     assert compiling.os.environ["TORCHINDUCTOR_CACHE_DIR"] == "elsewhere"
+    # Where nothing can be kept, torch has a place of its own.
+    monkeypatch.delenv("TORCHINDUCTOR_CACHE_DIR")
+    monkeypatch.setenv("XDG_CACHE_HOME", "/dev/null/nowhere")
+    compiling.keep_compiled_code()
+    assert "TORCHINDUCTOR_CACHE_DIR" not in compiling.os.environ
 
 
 def test_blocks_divide_the_steps():

@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from rllib_arrow.algorithms.dv3.compiling import find_compiler
+from rllib_arrow.settings import Setting
 from tests.algorithms.tiny import METHODS, tiny_config
 
 Changes = dict[str, Any]
@@ -90,6 +91,7 @@ LEARNS: dict[str, tuple] = {
     "horizon_H": (1, 5),
     "dream_starts": (0, 3),
     "gae_lambda": (0.5,),
+    "rehearsal_interval": (1, 2),
     "entropy_scale": (0.1,),
     "return_normalization_decay": (0.5,),
     "free_bits": (0.0, 20.0),
@@ -115,8 +117,10 @@ LEARNS: dict[str, tuple] = {
     "exploration_epochs": (0,),
     "alpha_min": (0.2,),
 }
-# Bites only where a run has come so far; goes on in any case.
+# Bites only beside others, or where a run has come so far; goes on in any case.
 MAY_LEARN: dict[str, tuple] = {
+    "rehearsal_siblings": (2, 6),
+    "rehearsal_scale": (0.1,),
     "alpha_max": (0.2, 0.9),
     "kl_dynamics_scale": (0.9,),
     "kl_representation_scale": (0.9,),
@@ -129,6 +133,24 @@ PROCESSES: dict[str, tuple] = {
     "evaluation_num_env_runners": (1, 2),
 }
 TABLES = (STAYS, SAME, FEWER_SCORES, OTHER_SCORES, LEARNS, MAY_LEARN, PROCESSES)
+
+
+def another(declared: Setting) -> Any:
+    """Returns a value that is not the default, and allowed."""
+    had = declared.default
+    tries = [not had] if isinstance(had, bool) else [*declared.values]
+    if not tries and isinstance(had, int | float):
+        tries = [had + 1, had + 0.25, had / 2]
+    fitting = (v for v in tries if v != had and not declared.problem(v))
+    return next(fitting, had)
+
+
+def untold(method: str) -> dict[str, tuple]:
+    """Returns settings that stand in no table, with another value; {} if all do."""
+    told = {key for table in TABLES for key in table} | {"curriculum"}
+    declared = METHODS[method].declared_settings
+    others = {name: another(declared[name]) for name in declared.keys() - told}
+    return {k: (v,) for k, v in others.items() if v != declared[k].default}
 
 
 def is_in(table: dict[str, tuple], changes: Changes) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from rllib_arrow.errors import UserError
@@ -12,7 +13,7 @@ pytestmark = pytest.mark.usefixtures("ray_two_cpus")
 
 
 class Treadmill(Corridor):
-    """A corridor without ends, in which every step is worth 1."""
+    """A corridor without ends, in which every step is worth 1, and dust flies about."""
 
     def __init__(self, config):
         pass
@@ -20,6 +21,7 @@ class Treadmill(Corridor):
     def step(self, action):
         obs, *_ = super().step(action)
         self.cell = 2
+        obs[0, 0] = np.random.default_rng().integers(256, size=3)
         return obs, 1.0, False, False, {}
 
 
@@ -28,7 +30,7 @@ def config():
     return tiny.evaluation(evaluation_duration=4)
 
 
-def test_an_episode_that_never_ends_is_cut_and_the_run_says_so():
+def test_an_episode_that_never_ends_is_cut_and_the_run_says_so(caplog):
     algorithm = config().continual(max_steps_per_evaluated_episode=30).build_algo()
     [result] = train(algorithm, 1)
     assert (
@@ -36,6 +38,7 @@ def test_an_episode_that_never_ends_is_cut_and_the_run_says_so():
         "(max_steps_per_evaluated_episode) and were cut; their return so far counts"
     ) in result["recovered"]
     assert result["evaluation"]["Treadmill"]["return_mean"] == 30
+    assert "'Treadmill' ignores the seed" in caplog.text
     algorithm.stop()
 
 

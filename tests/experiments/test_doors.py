@@ -8,11 +8,14 @@ import socket
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
 from rllib_arrow.errors import UserError
 from rllib_arrow.experiments import cluster
+from rllib_arrow.experiments.cli import main
+from tests.algorithms.tiny import tiny_config, train
 
 LOOK = """
 import json, os, stat
@@ -39,6 +42,51 @@ print(json.dumps({
     "private": [str(p) for p in session.parents if not p.stat().st_mode & 0o077],
 }))
 """
+
+
+# The user of many a container: without HOME, and without a line in /etc/passwd.
+HOMELESS = """
+import os, pwd, sys
+
+def nobody(uid):
+    raise KeyError(uid)
+
+pwd.getpwuid = nobody
+del os.environ["HOME"]
+sys.argv[0] = "rllib"
+from rllib_arrow.experiments.cli import main
+sys.exit(main())
+"""
+
+
+def test_a_command_whose_user_has_no_home_stands_in_for_one(monkeypatch, capsys):
+    def nobody(uid):
+        raise KeyError(uid)
+
+    monkeypatch.setattr("pwd.getpwuid", nobody)
+    monkeypatch.setenv("HOME", "set")  # so that it is put back afterwards
+    monkeypatch.delenv("HOME")
+    with pytest.raises(RuntimeError):
+        Path.home()
+    assert main(["example", "list"]) == 0
+    assert Path.home().is_dir()  # Ray asks for it when it is imported
+
+
+@pytest.mark.slow
+def test_a_checkpoint_is_evaluated_without_a_home(tmp_path, ray_two_cpus):
+    algorithm = tiny_config().build_algo()
+    train(algorithm, 1)
+    path = algorithm.save_to_path(tmp_path / "checkpoint")
+    algorithm.stop()
+    env = {k: v for k, v in os.environ.items() if not k.startswith("RAY_")}
+    done = subprocess.run(
+        [sys.executable, "-c", HOMELESS, "evaluate", path, "--episodes", "1"],
+        capture_output=True,
+        text=True,
+        env=env | {"HOME": "set"},
+    )
+    assert done.returncode == 0, done.stderr
+    assert "breakout" in done.stdout and "space_invaders" in done.stdout
 
 
 @pytest.mark.slow

@@ -252,7 +252,9 @@ def test_resume_refuses_other_settings_and_shows_both(files, tmp_path):
         launch.restore_tuner(changed, location)
 
 
-def test_resume_of_the_same_settings_goes_to_tune(files, tmp_path, monkeypatch):
+def test_resume_of_the_same_settings_goes_to_tune_with_a_whole_list(
+    files, tmp_path, monkeypatch, capsys
+):
     location = str(tmp_path / "run")
     experiment = read_experiment(files / "base.yaml")
     write_record(location, experiment)
@@ -260,7 +262,14 @@ def test_resume_of_the_same_settings_goes_to_tune(files, tmp_path, monkeypatch):
     monkeypatch.setattr(
         launch.tune.Tuner, "restore", lambda path, **options: asked.append(options)
     )
+    whole = tmp_path / "run" / "experiment_state-2026-01-01.json"
+    whole.write_text('{"whole": true}')
+    cut = tmp_path / "run" / "experiment_state-2026-01-02.json"
+    cut.touch()
     launch.restore_tuner(experiment, location)
+    assert cut.read_text() == whole.read_text()
+    said = f"{cut} is empty or cut: went on from {whole}"
+    assert said in capsys.readouterr().out
     assert asked == [{"trainable": "ARROW", "resume_errored": True}]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import resource
 import time
 import warnings
 
@@ -82,13 +83,18 @@ def test_the_terminal_shows_two_tasks_that_were_not_learned(tmp_path):
     assert "no score above random is known" in text
 
 
+def peak_mb() -> float:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+
 def test_a_report_on_five_hundred_tasks_is_bounded(tmp_path):
     tasks = {f"task {i}": [0, 1 + i, 2 + i] * 4 for i in range(500)}
     run = write_run(tmp_path / "run", tasks, [1] * 500)
-    start = time.process_time()
+    start, memory = time.process_time(), peak_mb()
     runs = load_runs(run)
     page = write_report(runs, tmp_path / "out")
     assert time.process_time() - start < 30
+    assert peak_mb() - memory < 300
     assert len(forgetting_table(runs).splitlines()) < 2 * MAX_TASKS
     assert page.stat().st_size < 5e6
     assert f"the first {MAX_TASKS} of 500 tasks" in page.read_text()

@@ -52,8 +52,15 @@ def require_compiler(why: str) -> None:
 def keep_compiled_code() -> None:
     """Has compiled code kept between runs in the user's cache directory.
 
-    Left alone where TORCHINDUCTOR_CACHE_DIR says otherwise.
+    Left alone where TORCHINDUCTOR_CACHE_DIR says otherwise, and where there is no such
+    directory: torch then takes one for temporary files.
     """
-    cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    folder = Path(cache, "rllib_arrow", "compiled")
-    os.environ.setdefault("TORCHINDUCTOR_CACHE_DIR", folder.as_posix())
+    if "TORCHINDUCTOR_CACHE_DIR" in os.environ:
+        return
+    try:
+        cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+        folder = Path(cache, "rllib_arrow", "compiled")
+        folder.mkdir(parents=True, exist_ok=True)
+    except (OSError, RuntimeError):  # no home, or one that cannot be written
+        return
+    os.environ["TORCHINDUCTOR_CACHE_DIR"] = folder.as_posix()
