@@ -73,9 +73,12 @@ def collect(suite: str, name: str, chunks_per_env: int) -> Iterator[Chunk]:
     rows = task.reset(SEED)
     for _ in range(chunks_per_env * CHUNK_LENGTH):
         actions = rng.integers(task.action_space.n, size=ENVS)
-        yield from splicer.push(
-            rows.obs, actions, rows.rewards, rows.is_first, rows.is_terminated
-        )
+        flags = rows.is_first, rows.is_terminated
+        fields = (rows.obs, actions, rows.rewards, *flags)
+        one = [
+            Chunk(*(field[env : env + 1] for field in fields)) for env in range(ENVS)
+        ]
+        yield from splicer.push(one)
         rows = task.step(actions)
     task.close()
 

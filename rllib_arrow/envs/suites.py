@@ -38,14 +38,8 @@ class Suite:
     vector_task: Callable[..., VectorTask]  # called with task, num_envs and options
     observation_space: Box
     action_space: Discrete
-    evaluation_episodes: int
     labels: Mapping[str, str]
     reward_scales: Mapping[str, float] = field(default_factory=dict)
-
-    @property
-    def observation_shape(self) -> tuple[int, int, int]:
-        """Height, width and channels of a frame."""
-        return self.observation_space.shape
 
     @property
     def num_actions(self) -> int:
@@ -85,7 +79,6 @@ SUITES: dict[str, Suite] = {
         _suite(
             "atari",
             AtariTask,
-            evaluation_episodes=16,
             labels={
                 "ms_pacman": "Ms. Pac-Man",
                 "boxing": "Boxing",
@@ -106,7 +99,6 @@ SUITES: dict[str, Suite] = {
         _suite(
             "coinrun",
             CoinRunTask,
-            evaluation_episodes=256,
             labels={
                 task: "CoinRun" if task == "coinrun" else _flags_label(task)
                 for task in VARIANTS
@@ -115,7 +107,6 @@ SUITES: dict[str, Suite] = {
         _suite(
             "minatar",
             MinAtarTask,
-            evaluation_episodes=32,
             labels={
                 "breakout": "Breakout",
                 "asterix": "Asterix",
@@ -127,7 +118,6 @@ SUITES: dict[str, Suite] = {
         _suite(
             "minatar_variants",
             MinAtarVariantTask,
-            evaluation_episodes=64,
             labels={
                 "base": "Space Invaders",
                 "palette": "+palette",
@@ -140,7 +130,6 @@ SUITES: dict[str, Suite] = {
         _suite(
             "minigrid",
             MiniGridTask,
-            evaluation_episodes=64,
             labels={
                 "door_key": "DoorKey",
                 "simple_crossing": "SimpleCrossing",

@@ -74,7 +74,7 @@ class JournaledReplayActor(ReplayActor):
                 self._splicers = [Splicer(len(part), length) for part in parts]
             self._replay.begin_epoch()
             for splicer, part in zip(self._splicers, parts, strict=True):
-                for chunk in splicer.push_streams(part):
+                for chunk in splicer.push(part):
                     self._replay.add(chunk, task)
             self._replay.reseed(epoch)
             self.begin(epoch)

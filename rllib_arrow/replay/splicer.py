@@ -30,34 +30,11 @@ class Splicer:
         """Returns how many rows of each environment wait for a full chunk."""
         return self._fill
 
-    def push(
-        self,
-        obs: np.ndarray,
-        actions: np.ndarray,
-        rewards: np.ndarray,
-        is_first: np.ndarray,
-        is_terminated: np.ndarray,
-    ) -> list[Chunk]:
-        """Takes one row per environment; returns the chunks it completes.
-
-        Args:
-            obs: uint8 [N, H, W, C].
-            actions: int64 [N], taken at `obs`.
-            rewards: float32 [N], arrived with `obs`.
-            is_first: bool [N].
-            is_terminated: bool [N].
-
-        Returns:
-            One chunk per environment, in their order, every `chunk_length` calls;
-            an empty list otherwise.
-        """
-        rows = Chunk(obs, actions, rewards, is_first, is_terminated)
-        return self._append(Chunk(*(field[:, None] for field in rows)))
-
-    def push_streams(self, streams: list[Chunk]) -> Iterator[Chunk]:
+    def push(self, streams: list[Chunk]) -> Iterator[Chunk]:
         """Takes one equally long stream of rows per environment, as long chunks.
 
-        Yields the chunks they complete, as `push` would return them row by row.
+        Yields the chunks they complete, those of one stretch of time together, in
+        the order of the environments.
         """
         done, rows = 0, len(streams[0].rewards)
         while done < rows:

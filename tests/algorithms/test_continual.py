@@ -18,6 +18,7 @@ from rllib_arrow.runs.read import read_runs
 from tests.algorithms.tiny import (
     METHODS,
     digest,
+    save_three,
     scores,
     tiny_config,
     train,
@@ -78,11 +79,7 @@ def test_checkpoints_go_on_and_evaluate_in_a_new_process_as_in_the_old(tmp_path)
 
 def test_a_damaged_checkpoint_makes_way_for_the_one_before_it(tmp_path):
     algorithm = tiny_config().build_algo()
-    paths = [tmp_path / f"checkpoint_00000{number}" for number in range(3)]
-    for path in paths:
-        train(algorithm, 1)
-        algorithm.save_checkpoint(str(path))
-    truth = digest(algorithm), scores(algorithm)
+    paths, truth = save_three(algorithm, tmp_path)
     # The newest has lost a part of its replay, the next one its weights.
     [segment, *_] = sorted((paths[2] / "replay").glob("segment-*"))
     segment.write_bytes(segment.read_bytes()[:-1])

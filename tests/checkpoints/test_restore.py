@@ -14,7 +14,7 @@ from rllib_arrow.checkpoints import restore_to_act as acting
 from rllib_arrow.checkpoints import save_and_restore
 from rllib_arrow.checkpoints.seal import check_seal
 from rllib_arrow.errors import UserError
-from tests.algorithms.tiny import digest, scores, tiny_config, train
+from tests.algorithms.tiny import digest, save_three, scores, tiny_config, train
 
 pytestmark = pytest.mark.usefixtures("ray_two_cpus")
 
@@ -100,11 +100,7 @@ def test_the_seal_is_checked_once_per_restore(run, restore, monkeypatch):
 
 def test_what_cannot_be_read_for_a_moment_is_passed_over_and_kept(tmp_path):
     algorithm = tiny_config().build_algo()
-    paths = [tmp_path / f"checkpoint_00000{number}" for number in range(3)]
-    for path in paths:
-        train(algorithm, 1)
-        algorithm.save_checkpoint(str(path))
-    truth = digest(algorithm), scores(algorithm)
+    paths, truth = save_three(algorithm, tmp_path)
     # A directory in the place of a file cannot be read: a segment, and the weights.
     [segment, *_] = sorted((paths[2] / "replay").glob("segment-*"))
     away = [segment, paths[1] / "learner_group/learner/rl_module/module_state.pkl"]

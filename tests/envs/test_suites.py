@@ -54,21 +54,15 @@ def test_suites_have_the_tasks_of_the_contract_in_default_order():
         "lava_gap",
         "multi_room",
     )
-    shapes = {s.name: (s.observation_shape, s.num_actions) for s in SUITES.values()}
+    shapes = {
+        s.name: (s.observation_space.shape, s.num_actions) for s in SUITES.values()
+    }
     assert shapes == {
         "atari": ((64, 64, 3), 18),
         "coinrun": ((64, 64, 3), 15),
         "minatar": ((16, 16, 3), 6),
         "minatar_variants": ((16, 16, 3), 6),
         "minigrid": ((16, 16, 3), 6),
-    }
-    episodes = {s.name: s.evaluation_episodes for s in SUITES.values()}
-    assert episodes == {
-        "atari": 16,
-        "coinrun": 256,
-        "minatar": 32,
-        "minatar_variants": 64,
-        "minigrid": 64,
     }
     assert SUITES["coinrun"].labels["nb_rt_ga"] == "+NB+RT+GA"
 
@@ -80,7 +74,7 @@ def test_all_tasks_of_a_suite_have_its_spaces_and_their_reward_scale(suite):
         rows = task.reset(0)
         task.close()
         task.close()
-        assert rows.obs.shape == (2, *SUITES[suite].observation_shape)
+        assert rows.obs.shape == (2, *SUITES[suite].observation_space.shape)
         assert rows.obs.dtype == np.uint8 and rows.rewards.dtype == np.float32
         assert all(flag.dtype == bool for flag in rows[2:])
         assert task.observation_space == SUITES[suite].observation_space

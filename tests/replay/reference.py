@@ -8,6 +8,13 @@ from rllib_arrow.replay import Chunk
 from rllib_arrow.seeding import derive_rng
 
 FRAME = (4, 4, 3)
+SETTINGS = {  # of a replay
+    "capacity_chunks": 8,
+    "chunk_length": 16,
+    "ltdm_fraction": 0.5,
+    "seed": 7,
+    "num_threads": 1,
+}
 
 
 def make_chunk(serial: int, length: int, frame: tuple[int, ...] = FRAME) -> Chunk:

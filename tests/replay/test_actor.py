@@ -8,15 +8,8 @@ from rllib_arrow.replay import AugmentedReplay
 from rllib_arrow.replay.actor import BatchStream, ReplayActor
 from rllib_arrow.replay.snapshot import SnapshotError
 from rllib_arrow.replay.two_buffers import TwoBufferReplay
-from tests.replay.reference import assert_same_batch, make_chunk
+from tests.replay.reference import SETTINGS, assert_same_batch, make_chunk
 
-SETTINGS = {
-    "capacity_chunks": 8,
-    "chunk_length": 16,
-    "ltdm_fraction": 0.5,
-    "seed": 7,
-    "num_threads": 1,
-}
 CHUNKS = [make_chunk(serial, 16) for serial in range(20)]
 
 

@@ -13,15 +13,8 @@ from rllib_arrow.replay import AugmentedReplay, journal, snapshot
 from rllib_arrow.replay.actor import BatchStream
 from rllib_arrow.replay.journal import start_journaled_replay
 from rllib_arrow.replay.splicer import Splicer
-from tests.replay.reference import assert_same_batch, make_chunk
+from tests.replay.reference import SETTINGS, assert_same_batch, make_chunk
 
-SETTINGS = {
-    "capacity_chunks": 8,
-    "chunk_length": 16,
-    "ltdm_fraction": 0.5,
-    "seed": 7,
-    "num_threads": 1,
-}
 ADAPTIVE = SETTINGS | {
     "fifo_sampling": "curious",
     "ltdm_probability_rule": "after_change",
@@ -40,11 +33,8 @@ def expected_batches(epochs, count):
     replay = AugmentedReplay(**SETTINGS)
     splicer = Splicer(2, 16)
     for epoch in range(epochs):
-        rows = epoch_rows(epoch)
-        for step in range(ROWS):
-            fields = (np.stack([row[i][step] for row in rows]) for i in range(5))
-            for chunk in splicer.push(*fields):
-                replay.add(chunk)
+        for chunk in splicer.push(epoch_rows(epoch)):
+            replay.add(chunk)
     replay.reseed(epochs - 1)
     return [replay.sample(8, 4) for _ in range(count)]
 
@@ -95,7 +85,7 @@ def adaptive_epochs(epochs):
     splicer = Splicer(2, 16)
     for epoch in range(epochs):
         replay.begin_epoch()
-        for chunk in splicer.push_streams(epoch_rows(epoch)):
+        for chunk in splicer.push(epoch_rows(epoch)):
             replay.add(chunk, "task")
         replay.reseed(epoch)
         draws = [replay.draw(8, 4) for _ in range(14)]

@@ -18,14 +18,14 @@ def stream(env, episode_lengths):
 
 
 def push_rows(splicer, rows):
-    obs, actions, rewards, first, terminated = zip(*rows, strict=True)
-    return splicer.push(
-        np.stack(obs),
-        np.array(actions),
-        np.array(rewards, np.float32),
-        np.array(first),
-        np.array(terminated),
-    )
+    """Pushes one row per environment."""
+    return list(splicer.push([streamed([row]) for row in rows]))
+
+
+def streamed(rows):
+    """Returns the rows of one environment in the form of a long chunk."""
+    obs, actions, rewards, *flags = map(np.array, zip(*rows, strict=True))
+    return Chunk(obs, actions, rewards.astype(np.float32), *flags)
 
 
 lengths = st.lists(st.integers(1, 9), min_size=1, max_size=12)
@@ -113,9 +113,7 @@ def test_whole_streams_give_the_same_chunks_as_single_rows(cuts, chunk_length):
     found, start = [], 0
     for cut in cuts:
         parts = [rows[start : start + cut] for rows in envs]
-        found += whole.push_streams(
-            [Chunk(*map(np.array, zip(*p, strict=True))) for p in parts]
-        )
+        found += whole.push([streamed(part) for part in parts])
         start += cut
     assert len(found) == len(expected)
     for ours, theirs in zip(found, expected, strict=True):

@@ -7,7 +7,6 @@ white line below them; from then on the model sees actions only.
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +15,7 @@ from PIL import Image
 from torch import Tensor
 
 from rllib_arrow.algorithms.dv3.rl_module import DV3RLModule
+from rllib_arrow.files import replacing
 from rllib_arrow.models.images import images_to_float, images_to_uint8
 
 CONTEXT = 5
@@ -98,9 +98,8 @@ def save_strips(strips: dict[str, np.ndarray], path: str | Path, zoom: int = 2) 
     folder.mkdir(parents=True, exist_ok=True)
     for name, pixels in strips.items():
         large = pixels.repeat(zoom, axis=0).repeat(zoom, axis=1)
-        unfinished = folder / f".{name}.png"
-        Image.fromarray(large).save(unfinished, format="PNG")
-        os.replace(unfinished, folder / f"{name}.png")
+        with replacing(folder / f"{name}.png") as file:
+            Image.fromarray(large).save(file, format="PNG")
 
 
 def _posterior_states(

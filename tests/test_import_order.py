@@ -1,4 +1,4 @@
-"""The rooms of the package import one another in one direction only."""
+"""The parts of the package import one another in one direction only."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 PACKAGE = Path(__file__).parents[1] / "rllib_arrow"
 
-# A room may import those in the lines above it, and none beside or below it.
+# Each may import those in the lines above it, and none beside or below it.
 ORDER = (
     ("errors", "seeding", "ray_private"),
     ("files", "lock"),
@@ -22,15 +22,15 @@ ORDER = (
     ("algorithms",),
     ("experiments",),
 )
-LEVEL = {room: level for level, rooms in enumerate(ORDER) for room in rooms}
+LEVEL = {part: level for level, parts in enumerate(ORDER) for part in parts}
 
 
-def room_of(module: str) -> str | None:
-    """Returns the room of `rllib_arrow.room...`, or None for anything else."""
+def part_of(module: str) -> str | None:
+    """Returns the part of `rllib_arrow.part...`, or None for anything else."""
     package, _, rest = module.partition(".")
-    room = rest.partition(".")[0]
-    is_room = (PACKAGE / room).is_dir() or (PACKAGE / f"{room}.py").is_file()
-    return room if package == PACKAGE.name and room and is_room else None
+    part = rest.partition(".")[0]
+    is_part = (PACKAGE / part).is_dir() or (PACKAGE / f"{part}.py").is_file()
+    return part if package == PACKAGE.name and part and is_part else None
 
 
 def imported(file: Path) -> Iterator[str]:
@@ -44,27 +44,27 @@ def imported(file: Path) -> Iterator[str]:
             yield from (f"{node.module}.{alias.name}" for alias in node.names)
 
 
-def imports_of_rooms() -> set[tuple[str, str, str]]:
-    """Returns (room, imported room, file) for every import between rooms."""
+def imports_of_parts() -> set[tuple[str, str, str]]:
+    """Returns (part, imported part, file) for every import between parts."""
     found = set()
     for file in PACKAGE.rglob("*.py"):
         name = file.relative_to(PACKAGE).with_suffix("")
         for module in imported(file):
-            room = room_of(module)
-            if room is not None and room != name.parts[0]:
-                found.add((name.parts[0], room, str(name)))
+            part = part_of(module)
+            if part is not None and part != name.parts[0]:
+                found.add((name.parts[0], part, str(name)))
     return found
 
 
-def test_rooms_along_the_journey_import_in_one_direction():
+def test_parts_along_the_journey_import_in_one_direction():
     wrong = {
-        (file, room)
-        for mine, room, file in imports_of_rooms()
-        if mine in LEVEL and LEVEL.get(room, len(ORDER)) >= LEVEL[mine]
+        (file, part)
+        for mine, part, file in imports_of_parts()
+        if mine in LEVEL and LEVEL.get(part, len(ORDER)) >= LEVEL[mine]
     }
     assert not wrong
 
 
-def test_no_two_rooms_import_each_other():
-    pairs = {(a, b) for a, b, _ in imports_of_rooms() if b != "__init__"}
+def test_no_two_parts_import_each_other():
+    pairs = {(a, b) for a, b, _ in imports_of_parts() if b != "__init__"}
     assert not {pair for pair in pairs if pair[::-1] in pairs}
