@@ -101,7 +101,7 @@ def train(args: argparse.Namespace) -> int:
     experiment = replace(experiment, callbacks=tuple(args.callback))
 
     from rllib_arrow.algorithms.within_epoch import open_board
-    from rllib_arrow.experiments import launch, placement
+    from rllib_arrow.experiments import launch
     from rllib_arrow.experiments.callbacks import check_blame, load_callback
     from rllib_arrow.experiments.cluster import connect
     from rllib_arrow.experiments.last_save import SaveBeforeTheEnd
@@ -111,6 +111,7 @@ def train(args: argparse.Namespace) -> int:
         location_of,
         lock_run,
     )
+    from rllib_arrow.experiments.placement import cluster_resources
     from rllib_arrow.experiments.progress import ProgressDisplay
 
     named = {text: load_callback(text) for text in args.callback}
@@ -119,16 +120,12 @@ def train(args: argparse.Namespace) -> int:
     with lock_run(location):
         check_location(location, args.resume)
         connect(args.debug)
-        cluster = placement.cluster_resources()
-        config, line = placement.place_learners(experiment, cluster)
-        placement.check_resources(experiment, config, cluster)
-        if line:
-            print(line)
+        cluster = cluster_resources()
         if args.resume:
-            tuner = launch.restore_tuner(experiment, location)
+            tuner = launch.restore_tuner(experiment, location, cluster)
         else:
             callbacks = [ProgressDisplay(), SaveBeforeTheEnd(), *named.values()]
-            tuner = launch.make_tuner(experiment, config, location, callbacks)
+            tuner = launch.make_tuner(experiment, location, cluster, callbacks)
         print(f"Run: {location}", flush=True)
         try:
             with open_board(), training():  # the display finds the board by name

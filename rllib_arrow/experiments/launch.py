@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from pathlib import PurePosixPath
 from typing import Any
 
@@ -12,7 +13,17 @@ from ray import tune
 from rllib_arrow.algorithms.continual_config import PAPER_SEEDS
 from rllib_arrow.checkpoints.keeper import CheckpointKeeper, mend_lists
 from rllib_arrow.experiments.experiment import Experiment
-from rllib_arrow.experiments.location import check_same_run, write_record
+from rllib_arrow.experiments.location import (
+    check_same_run,
+    placed_settings,
+    write_record,
+)
+from rllib_arrow.experiments.placement import (
+    check_resources,
+    decided,
+    place,
+    place_learners,
+)
 from rllib_arrow.experiments.yaml_settings import is_space, spaces, to_tune
 from rllib_arrow.seeding import derive_seed
 
@@ -42,12 +53,15 @@ def param_space(experiment: Experiment, config: dict[str, Any]) -> dict[str, Any
 
 def make_tuner(
     experiment: Experiment,
-    config: dict[str, Any],
     location: str,
+    cluster: Mapping[str, float],
     callbacks: list[tune.Callback],
 ) -> tune.Tuner:
-    """Returns a Tuner for a new run at the location."""
-    write_record(location, experiment)
+    """Returns a Tuner for a new run at the location, having told how it is placed."""
+    config, lines = place(experiment, cluster)
+    for line in lines:
+        print(line)
+    write_record(location, experiment, decided(experiment, config))
     checkpoints = dict(experiment.checkpoint_config)
     keeper = CheckpointKeeper(checkpoints.pop("num_to_keep"))
     storage, _, name = location.rpartition("/")
@@ -67,9 +81,14 @@ def make_tuner(
     )
 
 
-def restore_tuner(experiment: Experiment, location: str) -> tune.Tuner:
+def restore_tuner(
+    experiment: Experiment, location: str, cluster: Mapping[str, float]
+) -> tune.Tuner:
     """Returns a Tuner that goes on with the unfinished and failed trials of a run."""
     check_same_run(experiment, location)
+    # Tune goes on with the settings that it wrote down, also in a smaller cluster.
+    config = place_learners(experiment, cluster)[0] | placed_settings(location)
+    check_resources(experiment, config, cluster)
     store, path = fs.FileSystem.from_uri(location)
     for line in mend_lists(store, PurePosixPath(path)):
         print(line)

@@ -19,6 +19,7 @@ from rllib_arrow.lock import locked
 from rllib_arrow.settings import brief
 
 RECORD = "experiment.json"
+PLACED = "placed"  # in the record: settings that the cluster decided
 
 
 def location_of(storage: str, name: str) -> str:
@@ -59,6 +60,7 @@ def check_space(location: str, needed: int = 2**20) -> None:
 def check_same_run(experiment: Experiment, location: str) -> None:
     """Refuses to resume a run with other settings than it was started with."""
     now, then = _record_of(experiment), _read_record(location)
+    then.pop(PLACED, None)  # depends on the cluster
     for key in {**then, **now}:
         if now.get(key) != then.get(key):
             raise UserError(
@@ -68,12 +70,20 @@ def check_same_run(experiment: Experiment, location: str) -> None:
             )
 
 
-def write_record(location: str, experiment: Experiment) -> None:
-    """Writes down what a run is started with, for `check_same_run`."""
+def write_record(
+    location: str, experiment: Experiment, placed: dict[str, Any] | None = None
+) -> None:
+    """Writes down what a run is started with and, maybe, how it was placed."""
     store, path = fs.FileSystem.from_uri(location)
     store.create_dir(path, recursive=True)
-    record = json.dumps(_record_of(experiment), indent=2).encode() + b"\n"
-    write_aside_in(store, f"{path}/{RECORD}", record)
+    record = _record_of(experiment) | ({PLACED: placed} if placed else {})
+    text = json.dumps(record, indent=2) + "\n"
+    write_aside_in(store, f"{path}/{RECORD}", text.encode())
+
+
+def placed_settings(location: str) -> dict[str, Any]:
+    """Returns how a run was placed when it was started; {} if that is not known."""
+    return _read_record(location).get(PLACED, {})
 
 
 def _record_of(experiment: Experiment) -> dict[str, Any]:

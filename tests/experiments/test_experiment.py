@@ -237,6 +237,48 @@ def test_a_search_space_is_refused_for_its_largest_value(files):
         placement.check_resources(experiment, experiment.config, CLUSTER)
 
 
+@pytest.mark.parametrize(
+    ("cpus", "gpus", "spared"),
+    [
+        (4, 0, []),
+        (3, 1, []),
+        (3, 0, ["num_env_runners"]),
+        (2, 1, ["num_env_runners"]),
+        (2, 0, ["num_env_runners", "num_learners"]),
+        (1, 1, ["num_env_runners", "num_learners", "evaluation_num_env_runners"]),
+    ],
+)
+def test_a_small_cluster_gets_fewer_actors_and_one_line(files, cpus, gpus, spared):
+    actors = ("num_env_runners", "num_learners", "evaluation_num_env_runners")
+    settings = [f"{key}=1" for key in actors]
+    settings += ["evaluation_parallel_to_training=true", f"num_gpus_per_learner={gpus}"]
+    experiment = read_experiment(files / "base.yaml", settings)
+    config, lines = placement.place(experiment, {"CPU": cpus, "GPU": gpus})
+    assert [key for key in actors if config[key] == 0] == spared
+    told = f"does the work of {', '.join(f'{key}=1' for key in spared)}, with the same"
+    assert [told in line for line in lines] == ([True] if spared else [])
+    beside = config["evaluation_parallel_to_training"]
+    assert beside == ("evaluation_num_env_runners" not in spared)
+
+
+def test_actors_whose_number_counts_are_not_spared(files):
+    for setting in ("num_env_runners=2", "num_learners=2", "num_gpus_per_learner=2"):
+        settings = [setting, "evaluation_num_env_runners=2"]
+        experiment = read_experiment(files / "base.yaml", settings)
+        with pytest.raises(UserError, match=rf"{setting}.* needs "):
+            placement.place(experiment, {"CPU": 1, "GPU": 1})
+
+
+def test_a_resumed_run_needs_what_it_was_placed_on(files, tmp_path, monkeypatch):
+    monkeypatch.setattr(launch.tune.Tuner, "restore", lambda path, **options: "tuner")
+    location = str(tmp_path / "run")
+    experiment = read_experiment(files / "base.yaml", ["num_learners=1"])
+    launch.make_tuner(experiment, location, {"CPU": 2, "GPU": 1}, [])
+    with pytest.raises(UserError, match=r"num_gpus_per_learner=1.* needs 1 GPUs"):
+        launch.restore_tuner(experiment, location, {"CPU": 8})
+    assert launch.restore_tuner(experiment, location, {"CPU": 1, "GPU": 1}) == "tuner"
+
+
 def test_storage_is_made_absolute_unless_it_is_an_address(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert location_of("results", "a") == str(tmp_path / "results" / "a")
@@ -249,7 +291,7 @@ def test_resume_refuses_other_settings_and_shows_both(files, tmp_path):
     assert json.loads((tmp_path / "run" / "experiment.json").read_text())
     changed = read_experiment(files / "base.yaml", ["gamma=0.5"])
     with pytest.raises(UserError, match=r"config\.gamma is 0\.5.*with 0\.9"):
-        launch.restore_tuner(changed, location)
+        launch.restore_tuner(changed, location, CLUSTER)
 
 
 def test_resume_of_the_same_settings_goes_to_tune_with_a_whole_list(
@@ -266,7 +308,7 @@ def test_resume_of_the_same_settings_goes_to_tune_with_a_whole_list(
     whole.write_text('{"whole": true}')
     cut = tmp_path / "run" / "experiment_state-2026-01-02.json"
     cut.touch()
-    launch.restore_tuner(experiment, location)
+    launch.restore_tuner(experiment, location, CLUSTER)
     assert cut.read_text() == whole.read_text()
     said = f"{cut} is empty or cut: went on from {whole}"
     assert said in capsys.readouterr().out

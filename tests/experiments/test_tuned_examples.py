@@ -11,6 +11,7 @@ from rllib_arrow import ARROWConfig, Curriculum, algorithm_class
 from rllib_arrow.experiments import tuned_examples
 from rllib_arrow.experiments.cli import main
 from rllib_arrow.experiments.experiment import read_experiment
+from rllib_arrow.experiments.placement import place
 from rllib_arrow.experiments.yaml_settings import examples
 
 METHODS = {"arrow": "ARROW", "dv3": "DV3", "tes_sac": "TES-SAC"}
@@ -51,12 +52,32 @@ def test_an_example_loads_and_says_what_it_is(file):
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
-def test_an_example_fits_two_cpus(file):
+def test_an_example_fits_one_cpu_and_the_papers_say_what_that_costs(file):
     experiment = read_experiment(file)
+    lines = place(experiment, {"CPU": 1})[1]
+    told = [line for line in lines if line.startswith("The cluster has 1 CPUs, not 4")]
+    assert bool(told) == is_of_the_papers_size(file.stem)
+    assert all("\n" not in line for line in lines)
+
+
+@pytest.mark.parametrize("name", [f.stem for f in FILES])
+def test_the_papers_examples_learn_apart_from_the_runners(name):
+    experiment = read(name)
+    config, lines = place(experiment, {"CPU": 8, "GPU": 1})
     algorithm = algorithm_class(experiment.run)
-    for plain in examples(experiment.config):
+    for plain in examples(config):
         request = algorithm.default_resource_request({"env": experiment.env, **plain})
-        assert request.required_resources.get("CPU", 0) <= 2
+        if not is_of_the_papers_size(name):
+            assert request.bundles == [{"CPU": 1, "GPU": 1}]
+            continue
+        trial, collects, evaluates, learns = request.bundles
+        assert trial == collects == evaluates == {"CPU": 1} and learns == {"GPU": 1}
+        assert plain["evaluation_parallel_to_training"]
+    assert lines == []
+
+
+def is_of_the_papers_size(name: str) -> bool:
+    return any(s in name for s in PAPER_SUITES) and not name.endswith("_reduced")
 
 
 @pytest.mark.parametrize(("method", "suite"), product(METHODS, SUITES))
