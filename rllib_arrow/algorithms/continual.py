@@ -20,9 +20,9 @@ from ray.rllib.utils.metrics import (
 )
 
 from rllib_arrow.algorithms import on_learners
+from rllib_arrow.algorithms.collecting import Collector
 from rllib_arrow.algorithms.continual_config import ContinualConfig
-from rllib_arrow.algorithms.recorder import summary_of
-from rllib_arrow.algorithms.within_epoch import COLLECTING, LEARNING
+from rllib_arrow.algorithms.within_epoch import LEARNING
 from rllib_arrow.algorithms.workers import DrivesWorkers
 from rllib_arrow.curriculum.task_scheduler import TaskScheduler
 from rllib_arrow.envs.probe import warn_of_ignored_seeds
@@ -33,6 +33,8 @@ from rllib_arrow.replay.journal import start_journaled_replay
 from rllib_arrow.runs.directory import RunDirectory
 
 SCORES = "scores"
+EVALUATING = "evaluating"
+COLLECTED_AHEAD = "collected_ahead"
 SCHEDULE = "schedule"
 
 
@@ -53,6 +55,7 @@ class ContinualAlgorithm(DrivesWorkers):
         self.task = None  # set by the task scheduler
         super().setup(config)
         self._learning_rates = self.call_learners(on_learners.learning_rates)[0]
+        self.collector = Collector(self)
         self.evaluator = Evaluator(self)
         if not self.to_act:
             self._start_run()
@@ -98,35 +101,19 @@ class ContinualAlgorithm(DrivesWorkers):
             self.evaluator.start(epoch)
         streams = self._collect(epoch)
         self._store(epoch, streams)
+        self._collect_ahead(epoch + 1)
         self._learn(epoch)
 
     def _collect(self, epoch: int) -> list[ray.ObjectRef]:
-        """Has every runner play its part of the epoch; frames stay references."""
-        shared = {
-            "epoch": epoch,
-            "task": self.task,
-            "weights": self.weights(),
-        }
-        parts = [shared | {"part": i} for i in range(self.config.num_collectors)]
-        self.teller.tell(self.phase(COLLECTING))
-        began = time.perf_counter()
-        if self.config.num_env_runners == 0:
-            streams, info = self.env_runner.sample(**parts[0])
-            results = [(ray.put(streams), info)]
-        else:
-            results = self.call_runners(
-                self.env_runner_group,
-                "sample",
-                parts,
-                num_returns=2,
-                timeout_s=self.config.sample_timeout_s,
-            ).results()
-        infos = [info for _, info in results]
-        # What a user's callbacks logged on the runners.
-        if logged := [info.pop("metrics") for info in infos if "metrics" in info]:
-            self.metrics.aggregate(logged, key=ENV_RUNNER_RESULTS)
-        self._epoch_results |= summary_of(infos, time.perf_counter() - began)
-        return [streams for streams, _ in results]
+        """Returns the streams of rows of the epoch, by reference."""
+        streams, summary = self.collector.collect(epoch, self.task)
+        self._epoch_results |= summary
+        return streams
+
+    def _collect_ahead(self, epoch: int) -> None:
+        """Has the next epoch begun beside learning, if that is wanted."""
+        if self.config.collect_ahead and epoch < self.curriculum.total_epochs:
+            self.collector.begin(epoch, self.curriculum.task_at(epoch))
 
     def _store(self, epoch: int, streams: list[ray.ObjectRef]) -> None:
         """Hands the epoch to replay, which has it on disk before it answers."""
@@ -222,7 +209,12 @@ class ContinualAlgorithm(DrivesWorkers):
     def get_state(self, components=None, *, not_components=None, **kwargs) -> dict:
         state = super().get_state(components, not_components=not_components, **kwargs)
         if self._check_component(SCORES, components, not_components):
-            state[SCORES] = self.evaluator.finished_rows()
+            # Not waited for if it can be played again, with the weights saved here.
+            state[EVALUATING] = self.evaluator.is_under_way(self.iteration)
+            state[SCORES] = self.evaluator.rows()
+        ahead = self._check_component(COLLECTED_AHEAD, components, not_components)
+        if ahead and self.config.collect_ahead:
+            state[COLLECTED_AHEAD] = self.collector.get_state()
         if self._check_component(SCHEDULE, components, not_components):
             state[SCHEDULE] = {
                 "early_ends": list(self.curriculum.early_ends),
@@ -247,6 +239,10 @@ class ContinualAlgorithm(DrivesWorkers):
         self.task_scheduler.set_state(schedule["rule"])
         self.task_scheduler.set_task(self, self.iteration)
         self._write_curriculum()
+        if self.config.collect_ahead:
+            self.collector.set_state(state.get(COLLECTED_AHEAD))
+        if state.get(EVALUATING) and not self.to_act:
+            self.evaluator.start(self.iteration)
 
     @override(Algorithm)
     def cleanup(self) -> None:

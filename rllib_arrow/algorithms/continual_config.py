@@ -11,7 +11,11 @@ from ray.rllib.utils.annotations import override
 
 from rllib_arrow.algorithms.unsupported import refuse_unsupported
 from rllib_arrow.curriculum.schedule import Curriculum
-from rllib_arrow.curriculum.task_scheduler import TaskScheduler, with_scheduler
+from rllib_arrow.curriculum.task_scheduler import (
+    TaskScheduler,
+    class_of,
+    with_scheduler,
+)
 from rllib_arrow.declared_settings import DeclaredSettings
 from rllib_arrow.envs.suites import CUSTOM
 from rllib_arrow.settings import SettingError, rllib_setting, setting
@@ -64,6 +68,11 @@ class ContinualConfig(DeclaredSettings, AlgorithmConfig):
         {},
         "Ray's custom resources that the replay actor asks for, to place it on a "
         "certain node.",
+    )
+    collect_ahead: bool = _setting(
+        False,
+        "Collect the next epoch while this one is learned from, by the policy from "
+        "before that; it saves time where env runners are actors (`num_env_runners`).",
     )
     num_envs_per_evaluation: int = _setting(
         16, "Environments side by side in an evaluation.", ">= 1"
@@ -194,6 +203,7 @@ class ContinualConfig(DeclaredSettings, AlgorithmConfig):
         self.callbacks_class = with_scheduler(
             self.callbacks_class, self.curriculum_object()
         )
+        self._check_collect_ahead()
         try:
             self.reported_method  # noqa: B018
         except (AttributeError, KeyError, TypeError) as error:
@@ -203,3 +213,10 @@ class ContinualConfig(DeclaredSettings, AlgorithmConfig):
         if size % max(1, learners):
             problem = f"must divide the {size} sequences of a minibatch evenly"
             raise SettingError("num_learners", learners, problem)
+
+    def _check_collect_ahead(self) -> None:
+        """Raises if the next epoch's task is not known before this one is over."""
+        scheduler = class_of(self.callbacks_class[0])
+        if self.collect_ahead and scheduler is not TaskScheduler:
+            problem = f"must be false where {scheduler.__name__} decides when to switch"
+            raise SettingError("collect_ahead", True, problem)

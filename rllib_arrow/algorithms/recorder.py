@@ -88,8 +88,11 @@ class Recorder:
         )
 
 
-def summary_of(infos: list[dict[str, Any]], seconds: float) -> dict[str, Any]:
-    """Returns what the runners saw, at the places where RLlib users look for it."""
+def summary_of(infos: list[dict[str, Any]], waited: float) -> dict[str, Any]:
+    """Returns what the runners saw, at the places where RLlib users look for it.
+
+    They may have played while nobody waited for them, for so many seconds.
+    """
     returns = [r for info in infos for r in info["episode_returns"]]
     lengths = [n for info in infos for n in info["episode_lengths"]]
     frames = sum(info["frames"] for info in infos)
@@ -101,6 +104,6 @@ def summary_of(infos: list[dict[str, Any]], seconds: float) -> dict[str, Any]:
         seen["episode_len_mean"] = float(np.mean(lengths))
     return {
         ENV_RUNNER_RESULTS: seen,
-        "frames_per_s": frames / seconds,
-        "collect_s": seconds,
+        "frames_per_s": frames / max(waited, *(info["seconds"] for info in infos)),
+        "collect_s": waited,
     }

@@ -110,6 +110,16 @@ class Evaluator:
         }
         return scores
 
+    def is_under_way(self, epoch: int) -> bool:
+        """Whether that epoch's evaluation is unfinished, having waited for others."""
+        if self._pending and self._pending[0] != epoch:
+            self.finish()
+        return self._pending is not None
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Returns the rows of all evaluations that are finished."""
+        return list(self._rows)
+
     def finished_rows(self) -> list[dict[str, Any]]:
         """Returns all rows, having waited for those under way."""
         self.finish()
