@@ -168,7 +168,9 @@ class ContinualAlgorithm(DrivesWorkers):
             train_results=train_results, eval_results=eval_results
         )
         finished = self.iteration + 1
-        if not self.config.evaluation_parallel_to_training:
+        if self.config.evaluation_parallel_to_training:
+            self.evaluator.finish_if_over()
+        else:
             self.evaluator.finish()
         progress = self._end_epoch(finished)
         last = progress["next_task"] is None

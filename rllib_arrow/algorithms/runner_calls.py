@@ -44,6 +44,12 @@ class RunnerCalls:
             for i, request in enumerate(requests)
         ]
 
+    def are_over(self) -> bool:
+        """Whether all calls have ended, well or not; does not wait."""
+        refs = [refs[-1] for _, refs in self._calls]
+        ended, _ = ray.wait(refs, num_returns=len(refs), timeout=0, fetch_local=False)
+        return len(ended) == len(refs)
+
     def results(self) -> list[Any]:
         """Waits for all calls; returns their results in the order of the requests.
 

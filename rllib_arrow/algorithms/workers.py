@@ -100,10 +100,8 @@ class DrivesWorkers(SealedCheckpoints):
         self.teller.tell(self.phase(EVALUATING))
         return [runner.evaluate(**request) for request in requests]
 
-    def play_beside(
-        self, requests: list[Request]
-    ) -> Callable[[], list[EpisodeScores]] | None:
-        """Has the evaluation runners play, if there are any; returns how to wait."""
+    def play_beside(self, requests: list[Request]) -> RunnerCalls | None:
+        """Has the evaluation runners play, if there are any."""
         group = self.eval_env_runner_group
         if group is None or group.num_remote_env_runners() == 0:
             return None
@@ -118,7 +116,7 @@ class DrivesWorkers(SealedCheckpoints):
             timeout_s=slack_s,
             timeout_name=name,
             attempts=2,
-        ).results
+        )
 
     # Faults.
 

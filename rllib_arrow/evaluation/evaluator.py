@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -20,6 +20,16 @@ from rllib_arrow.runs.directory import RunDirectory
 from rllib_arrow.runs.live import live_metrics
 
 Request = dict[str, Any]  # the keyword arguments of an env runner's `evaluate`
+
+
+class Playing(Protocol):
+    """Episodes that are being played on evaluation runners."""
+
+    def are_over(self) -> bool:
+        """Whether they are all played; does not wait."""
+
+    def results(self) -> list[EpisodeScores]:
+        """Waits until they are, and returns the scores, request by request."""
 
 
 class Evaluated(Protocol):
@@ -40,10 +50,8 @@ class Evaluated(Protocol):
     def play_here(self, requests: list[Request]) -> list[EpisodeScores]:
         """Answers the requests in this process."""
 
-    def play_beside(
-        self, requests: list[Request]
-    ) -> Callable[[], list[EpisodeScores]] | None:
-        """Has the evaluation runners answer, if there are any; returns how to wait."""
+    def play_beside(self, requests: list[Request]) -> Playing | None:
+        """Has the evaluation runners answer, if there are any."""
 
 
 class Evaluator:
@@ -57,7 +65,7 @@ class Evaluator:
         self._algorithm = algorithm
         self._config = algorithm.config
         self._rows: list[dict[str, Any]] = []
-        self._pending: tuple[int, Callable[[], list[EpisodeScores]]] | None = None
+        self._pending: tuple[int, Playing] | None = None
 
     @property
     def _curriculum(self) -> Curriculum:
@@ -72,11 +80,11 @@ class Evaluator:
             return
         self._fire("on_evaluate_start")
         tasks = self._curriculum.task_names
-        wait = self._algorithm.play_beside(self._requests(epoch, tasks))
-        if wait is None:
+        playing = self._algorithm.play_beside(self._requests(epoch, tasks))
+        if playing is None:
             self._record(self.score(epoch, tasks))
         else:
-            self._pending = (epoch, wait)
+            self._pending = (epoch, playing)
 
     def score(
         self, epoch: int, tasks: Sequence[str], episodes: int | None = None
@@ -88,10 +96,15 @@ class Evaluator:
     def finish(self) -> None:
         """Waits for the evaluation under way, if any, and writes its rows."""
         if self._pending:
-            epoch, wait = self._pending
+            epoch, playing = self._pending
             self._pending = None
             tasks = self._curriculum.task_names
-            self._record(self._rows_of(epoch, tasks, wait()))
+            self._record(self._rows_of(epoch, tasks, playing.results()))
+
+    def finish_if_over(self) -> None:
+        """Writes the rows of the evaluation under way if nobody has to wait for it."""
+        if self._pending and self._pending[1].are_over():
+            self.finish()
 
     def latest(self) -> dict[str, Any]:
         """Returns the scores of the last epoch that was evaluated; {} before any."""

@@ -14,6 +14,8 @@ from ray.rllib.algorithms.algorithm import Algorithm
 
 from rllib_arrow import ARROW
 from rllib_arrow.checkpoints.seal import CheckpointError
+from rllib_arrow.experiments import tuned_examples
+from rllib_arrow.experiments.experiment import read_experiment
 from rllib_arrow.runs.read import read_runs
 from tests.algorithms.tiny import (
     METHODS,
@@ -153,7 +155,7 @@ def test_arrow_is_dv3_but_for_the_long_term_memory():
     assert run(tiny_config("ARROW"))[0] != dv3[0]
 
 
-def test_workers_change_nothing_but_the_place_of_work():
+def test_the_papers_placement_changes_nothing_but_the_place_of_work():
     def run(config):
         algorithm = config.build_algo()
         results = train(algorithm, 4)
@@ -162,11 +164,12 @@ def test_workers_change_nothing_but_the_place_of_work():
         return table, results
 
     local, _ = run(tiny_config())
-    remote = tiny_config().env_runners(num_env_runners=1).learners(num_learners=1)
+    paper = read_experiment(tuned_examples.find("arrow_atari")).config
+    keys = ("num_learners", "num_env_runners", "evaluation_num_env_runners")
+    placement = {key: paper[key] for key in (*keys, "evaluation_parallel_to_training")}
+    assert list(placement.values()) == [1, 1, 1, True]
+    remote = tiny_config().update_from_dict(placement)
     remote.env_runners(num_cpus_per_env_runner=0).learners(num_cpus_per_learner=0)
-    remote.evaluation(
-        evaluation_num_env_runners=1, evaluation_parallel_to_training=True
-    )
     spread, results = run(remote)
     assert spread == local
     # Evaluated beside the next epoch, so reported with it; the last two come together.
