@@ -62,6 +62,14 @@ def test_graphs_without_a_break_learn_what_plain_updates_learn(variant):
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("traced")
+def test_a_process_may_compile_for_learners_of_different_settings():
+    for settings in ({}, {"mixed_precision": True}):
+        learner = make_learner(use_compile=True, **settings)
+        learner.learn_epoch(0, random_batches())
+
+
+@pytest.mark.slow
 def test_compiled_updates_learn_what_plain_updates_learn():
     compiled = make_learner(use_compile=True)
     assert_alike(make_learner(use_compile=False), compiled)

@@ -30,6 +30,8 @@ AROUND_LOOPS = (
     "actor_critic_loss",
     "rehearsal_loss",
 )
+# torch counts the parts of all learners that a process ever makes as one function.
+MOST_GRAPHS = 1024
 
 
 class Parts:
@@ -95,6 +97,7 @@ class CompiledParts(Parts):
 
 def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
     """Returns the function as one graph for the shapes it meets first."""
+    torch._dynamo.config.recompile_limit = MOST_GRAPHS
     return torch.compile(function, fullgraph=True, dynamic=False, backend=BACKEND)
 
 
