@@ -38,7 +38,7 @@ lint: $(STAMP)  ## style, imports, formatting
 bench: $(STAMP)  ## one JSON line per claim
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt \
 		--editable ".[bench]"
-	@set -e; for name in collection replay learner epoch sac report; do \
+	@set -e; for name in collection replay learner epoch scaling sac report startup; do \
 		$(BIN)/python -m benchmarks.$$name; done
 
 evidence: $(STAMP)  ## all runs of docs/results, continued where they stopped; FAST=1 a tenth
