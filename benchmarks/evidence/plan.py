@@ -91,7 +91,7 @@ class Page:
 
     name: str
     reports: dict[str, tuple[str, ...]]  # the report's directory and its groups
-    baselines: str  # the group of single-task runs, or ""
+    baselines: tuple[str, ...]  # the groups of single-task runs
     tables: dict[str, dict[str, Any]]
     paper: str = ""  # the paper's suite that it stands for
 
@@ -159,9 +159,9 @@ def _group(
 def _page(path: Path, name: str, given: Any, groups: Sequence[str]) -> Page:
     _check(path, "page", given, {"groups"})
     reports = {key: _full(name, names) for key, names in given["groups"].items()}
-    baselines = f"{name}/{given['baselines']}" if "baselines" in given else ""
-    for group in [*(g for names in reports.values() for g in names), baselines]:
-        if group and group not in groups:
+    baselines = _full(name, given.get("baselines", ()))
+    for group in [*(g for names in reports.values() for g in names), *baselines]:
+        if group not in groups:
             raise UserError(f"{path}: page {name}: there is no group {group}")
     tables = given.get("tables", {})
     return Page(name, reports, baselines, tables, given.get("paper", ""))

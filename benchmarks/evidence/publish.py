@@ -163,10 +163,13 @@ def _join(
 
 
 def _baselines(plan: Plan, page: Page, storage: Path, out: Path) -> list[Path]:
-    if not page.baselines:
-        return []
-    group = plan.group(page.baselines)
-    runs = [r for seed in finished_seeds(group, storage) for r in group.of_seed(seed)]
+    groups = [plan.group(name) for name in page.baselines]
+    runs = [
+        run
+        for group in groups
+        for seed in finished_seeds(group, storage)
+        for run in group.of_seed(seed)
+    ]
     return [place(out, RunDirectory(storage, run)) / SCORES for run in runs]
 
 

@@ -29,7 +29,7 @@ groups:
 pages:
   games:
     groups: {report: [default, default-sac]}
-    baselines: single
+    baselines: [single]
     tables: {default: {setting: default}}
     paper: atari
 headline:

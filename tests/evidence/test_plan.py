@@ -63,7 +63,7 @@ def test_what_is_no_group_cannot_be_chosen(plan):
     [
         ("tasks: [a, b]", "task: [a, b]", "group has the key 'task'"),
         ("    seeds: 2\n", "    seeds: 4\n", r"seeds \(4\) must be 1 to 3"),
-        ("baselines: single", "baselines: alone", "no group games/alone"),
+        ("baselines: [single]", "baselines: [alone]", "no group games/alone"),
         ("games/single", "games/default", "games/default occurs twice"),
         ("methods: {ARROW: arrow_minatar}", "set: {}", "needs the key 'methods'"),
     ],
