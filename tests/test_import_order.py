@@ -18,7 +18,7 @@ ORDER = (
     ("curriculum",),
     ("metrics", "models", "replay"),
     ("runs",),
-    ("checkpoints", "evaluation", "reports"),
+    ("checkpoints", "evaluation", "inside", "reports"),
     ("algorithms",),
     ("experiments",),
 )

@@ -28,6 +28,7 @@ from rllib_arrow.curriculum.task_scheduler import TaskScheduler
 from rllib_arrow.envs.probe import warn_of_ignored_seeds
 from rllib_arrow.errors import UserError
 from rllib_arrow.evaluation.evaluator import Evaluator
+from rllib_arrow.inside.diary import Diary
 from rllib_arrow.ray_private import storage_of
 from rllib_arrow.replay.journal import start_journaled_replay
 from rllib_arrow.runs.directory import RunDirectory
@@ -36,6 +37,7 @@ SCORES = "scores"
 EVALUATING = "evaluating"
 COLLECTED_AHEAD = "collected_ahead"
 SCHEDULE = "schedule"
+INSIDE = "inside"
 
 
 class ContinualAlgorithm(DrivesWorkers):
@@ -57,6 +59,7 @@ class ContinualAlgorithm(DrivesWorkers):
         self._learning_rates = self.call_learners(on_learners.learning_rates)[0]
         self.collector = Collector(self)
         self.evaluator = Evaluator(self)
+        self.diary = Diary(self) if self.config.diagnostics else None
         if not self.to_act:
             self._start_run()
 
@@ -174,6 +177,8 @@ class ContinualAlgorithm(DrivesWorkers):
             self.evaluator.finish()
         progress = self._end_epoch(finished)
         last = progress["next_task"] is None
+        if self.diary is not None:
+            self._look_inside(finished, ended=last or progress["switch"])
         if last:
             if self.config.evaluation_interval:
                 self.evaluator.start(finished)
@@ -205,6 +210,13 @@ class ContinualAlgorithm(DrivesWorkers):
             "switch": self.task not in (None, task),
         }
 
+    def _look_inside(self, finished: int, ended: bool) -> None:
+        """Adds what diagnostics find to what the learners told of the epoch."""
+        learned = self._epoch_results[LEARNER_RESULTS][DEFAULT_MODULE_ID]
+        stats = self._epoch_results["replay"]
+        if seen := self.diary.end_epoch(finished, ended, stats, learned):
+            learned[INSIDE] = seen
+
     # Checkpoints.
 
     @override(Algorithm)
@@ -222,6 +234,8 @@ class ContinualAlgorithm(DrivesWorkers):
                 "early_ends": list(self.curriculum.early_ends),
                 "rule": self.task_scheduler.get_state(),
             }
+        if self.diary and self._check_component(INSIDE, components, not_components):
+            state[INSIDE] = self.diary.get_state()
         return state
 
     @override(Algorithm)
@@ -245,6 +259,8 @@ class ContinualAlgorithm(DrivesWorkers):
             self.collector.set_state(state.get(COLLECTED_AHEAD))
         if state.get(EVALUATING) and not self.to_act:
             self.evaluator.start(self.iteration)
+        if self.diary and INSIDE in state:
+            self.diary.set_state(state[INSIDE])
 
     @override(Algorithm)
     def cleanup(self) -> None:

@@ -18,6 +18,7 @@ from rllib_arrow.curriculum.task_scheduler import (
 )
 from rllib_arrow.declared_settings import DeclaredSettings
 from rllib_arrow.envs.suites import CUSTOM
+from rllib_arrow.inside.anatomy import Anatomy
 from rllib_arrow.settings import SettingError, rllib_setting, setting
 
 # The seeds of the paper's five runs, in its order.
@@ -87,6 +88,12 @@ class ContinualConfig(DeclaredSettings, AlgorithmConfig):
         0,
         "Write reconstructions and dreams every so many epochs; 0 for never.",
         ">= 0",
+    )
+    diagnostics: bool = _setting(
+        False,
+        "Look inside: at the end of each task keep a few hundred held-out rows of it "
+        "(beside the replay's budget), and at every evaluation measure on them which "
+        "parts of the networks have moved, and whether they can still learn.",
     )
 
     seed: int = rllib_setting(
@@ -168,6 +175,10 @@ class ContinualConfig(DeclaredSettings, AlgorithmConfig):
     def rehearsed_buffer(self) -> str:
         """The buffer that remembers longest, of those there are."""
         return "fifo"
+
+    def anatomy(self) -> Anatomy:
+        """Returns what the parts of the networks are, for `diagnostics`."""
+        raise NotImplementedError
 
     @property
     def num_collectors(self) -> int:

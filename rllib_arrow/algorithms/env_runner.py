@@ -25,6 +25,8 @@ from rllib_arrow.envs.base import Rows, VectorTask
 from rllib_arrow.envs.suites import make_task
 from rllib_arrow.errors import UserError
 from rllib_arrow.evaluation.protocol import EpisodeScores, play_episodes
+from rllib_arrow.inside.anatomy import Arrays
+from rllib_arrow.inside.play import SEQUENCES, play_sequences
 from rllib_arrow.replay.chunk import Chunk
 from rllib_arrow.seeding import derive_rng, derive_seed
 
@@ -159,6 +161,24 @@ class ContinualEnvRunner(EnvRunner, Checkpointable):
                 "(evaluation_sample_timeout_s; max_steps_per_evaluated_episode cuts "
                 "long ones)"
             ) from None
+        finally:
+            env.close()
+
+    # Looking inside.
+
+    def probe(self, *, task: str, epoch: int, weights: Weights = None) -> Arrays:
+        """Plays sequences of a task that are never trained on; see `inside`."""
+        self._take(weights)
+        env = self._make_task(task, SEQUENCES)
+        keys = (self.config.seed, "probe", epoch, task)
+        policy = ActingPolicy(self.module, SEQUENCES, derive_seed(*keys, "act"))
+        try:
+            return play_sequences(
+                env,
+                lambda rows: policy(rows.obs, rows.is_first),
+                derive_seed(*keys, "env"),
+                derive_rng(*keys, "begins"),
+            )
         finally:
             env.close()
 

@@ -22,6 +22,7 @@ from rllib_arrow.algorithms.within_epoch import EVALUATING, Phase, PhaseTeller
 from rllib_arrow.checkpoints.save_and_restore import SealedCheckpoints
 from rllib_arrow.evaluation.evaluator import Request
 from rllib_arrow.evaluation.protocol import EpisodeScores
+from rllib_arrow.inside.anatomy import Arrays
 from rllib_arrow.ray_private import storage_of
 
 logger = logging.getLogger(__name__)
@@ -117,6 +118,17 @@ class DrivesWorkers(SealedCheckpoints):
             timeout_name=name,
             attempts=2,
         )
+
+    def play_probe(self, task: str, epoch: int) -> Arrays:
+        """Returns rows of a task, played by the policy as it stands."""
+        request = {"task": task, "epoch": epoch, "weights": self.weights()}
+        if self.config.num_env_runners == 0:
+            return self.env_runner.probe(**request)
+        limit = self.config.sample_timeout_s
+        [rows] = self.call_runners(
+            self.env_runner_group, "probe", [request], timeout_s=limit
+        ).results()
+        return rows
 
     # Faults.
 

@@ -13,6 +13,7 @@ import base64
 import logging
 import os
 import shutil
+from collections import Counter
 from math import prod
 from pathlib import Path
 from typing import Any
@@ -106,6 +107,20 @@ class JournaledReplayActor(ReplayActor):
         """Returns a minibatch for people to look at, which changes no others."""
         rng = self._replay.stream("pictures", self._epoch)
         return self._replay.gather(self._replay.draw(batch_size, length, rng=rng))
+
+    def recent(self, batch_size: int, length: int) -> dict[str, np.ndarray]:
+        """Returns rows of the FIFO buffer, if there is one; it changes no others."""
+        rng = self._replay.stream("recent", self._epoch)
+        buffer = "fifo" if self.stats()["fifo_chunks"] else None
+        draw = self._replay.draw(batch_size, length, buffer=buffer, rng=rng)
+        return self._replay.gather(draw)
+
+    def drawn(self) -> dict[str, int]:
+        """Returns how many minibatches of the epoch so far came from each buffer.
+
+        None did, as far as an actor knows that was restarted since.
+        """
+        return dict(Counter(origin.buffer for origin in self._minibatches.origins))
 
     def pid(self) -> int:
         """Returns the process this actor lives in."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 from pyarrow.fs import LocalFileSystem
@@ -35,14 +35,20 @@ class RunDirectory:
     ) -> None:
         """Writes `curriculum.json`; `exposures` where a rule of the run switched."""
         text = curricula.to_json(curriculum, frames_per_epoch, exposures)
-        self._write(curricula.CURRICULUM_JSON, text)
+        self.write(curricula.CURRICULUM_JSON, text)
 
     def write_scores(self, rows: list[dict[str, Any]]) -> None:
         """Writes `evaluations.csv`, whole."""
-        self._write(scores.EVALUATIONS_CSV, scores.to_csv(rows))
+        self.write(scores.EVALUATIONS_CSV, scores.to_csv(rows))
 
-    def _write(self, name: str, text: str) -> None:
-        write_aside(self.local / name, text)
+    def write(self, name: str, content: str | bytes) -> None:
+        """Writes a file, whole; its name may have a folder in front."""
+        content = content.encode() if isinstance(content, str) else content
+        file = self.local / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        write_aside(file, content)
         if self._remote is not None:
             filesystem, path = self._remote
-            write_aside_in(filesystem, f"{path}/{name}", text.encode())
+            folder = PurePosixPath(path, name).parent.as_posix()
+            filesystem.create_dir(folder, recursive=True)
+            write_aside_in(filesystem, f"{path}/{name}", content)

@@ -18,6 +18,7 @@ from rllib_arrow.algorithms.continual import ContinualAlgorithm
 from rllib_arrow.algorithms.continual_config import ContinualConfig, Minibatches
 from rllib_arrow.algorithms.dv3.beyond_config import BeyondConfig
 from rllib_arrow.algorithms.dv3.pictures import make_strips, save_strips
+from rllib_arrow.inside.anatomy import Anatomy
 from rllib_arrow.models.size import ModelSize, Variant
 from rllib_arrow.ray_private import index_of
 from rllib_arrow.replay.augmented import AugmentedReplay
@@ -137,6 +138,12 @@ class DV3Config(BeyondConfig):
         )
         count = every // self.rehearsal_interval
         return self.minibatches()._replace(count=count)
+
+    @override(ContinualConfig)
+    def anatomy(self) -> Anatomy:
+        from rllib_arrow.algorithms.dv3.anatomy import DreamerAnatomy
+
+        return DreamerAnatomy()
 
     @override(ContinualConfig)
     def replay_settings(self) -> dict[str, Any]:

@@ -60,14 +60,23 @@ def dream_on(
 def strip(truth: np.ndarray, model: np.ndarray, context: int = 0) -> np.ndarray:
     """Lays sequences out as one image: uint8 [B, T, H, W, C] twice, to [H', W', 3]."""
     error = ((model.astype(np.int16) - truth + 255) // 2).astype(np.uint8)
-    model = model.copy()
-    model[:, :context, -1] = 255
-    sequences = []
-    for rows in zip(truth, model, error, strict=True):
-        sequences += [np.concatenate([_side_by_side(row) for row in rows])]
-        sequences += [np.full((GAP, *sequences[-1].shape[1:]), 128, np.uint8)]
-    image = np.concatenate(sequences[:-1])
-    return image if image.shape[-1] == 3 else image[..., :1].repeat(3, axis=-1)
+    return _lay_out(truth, _marked(model, context), error)
+
+
+def story(
+    module: DV3RLModule,
+    batch: dict[str, np.ndarray],
+    seed: int,
+    context: int = CONTEXT,
+) -> np.ndarray:
+    """Returns the truth, its reconstruction and a dream below each other, [H', W', 3].
+
+    The frames that the dream was shown are marked as in a strip.
+    """
+    generator = torch.Generator(_device(module)).manual_seed(seed)
+    reconstructed = reconstruct(module, batch, generator)
+    dreamt = dream_on(module, batch, generator, context)
+    return _lay_out(batch["obs"], reconstructed, _marked(dreamt, context))
 
 
 def make_strips(
@@ -119,6 +128,23 @@ def _decode(module: DV3RLModule, states: Tensor) -> np.ndarray:
     frames = images_to_uint8(module.decoder(states.flatten(0, 1)))
     frames = frames.unflatten(0, states.shape[:2]).transpose(0, 1)
     return frames.cpu().numpy()
+
+
+def _marked(frames: np.ndarray, context: int) -> np.ndarray:
+    """Draws a white line below the first frames of [B, T, H, W, C]."""
+    frames = frames.copy()
+    frames[:, :context, -1] = 255
+    return frames
+
+
+def _lay_out(*rows: np.ndarray) -> np.ndarray:
+    """Lays uint8 [B, T, H, W, C] below each other, sequence by sequence."""
+    sequences = []
+    for one in zip(*rows, strict=True):
+        sequences += [np.concatenate([_side_by_side(row) for row in one])]
+        sequences += [np.full((GAP, *sequences[-1].shape[1:]), 128, np.uint8)]
+    image = np.concatenate(sequences[:-1])
+    return image if image.shape[-1] == 3 else image[..., :1].repeat(3, axis=-1)
 
 
 def _side_by_side(frames: np.ndarray) -> np.ndarray:

@@ -10,9 +10,11 @@ from ray.rllib.utils.annotations import override
 
 from rllib_arrow.algorithms.continual import ContinualAlgorithm
 from rllib_arrow.algorithms.continual_config import ContinualConfig, Minibatches
+from rllib_arrow.algorithms.tes_sac.anatomy import SoftActorCriticAnatomy
 from rllib_arrow.algorithms.tes_sac.entropy_target import Counting, EntropyTarget
 from rllib_arrow.algorithms.tes_sac.learner import TESSACLearner
 from rllib_arrow.algorithms.tes_sac.rl_module import PixelSACCatalog, TESSACRLModule
+from rllib_arrow.inside.anatomy import Anatomy
 from rllib_arrow.settings import SettingError, rllib_setting, setting
 
 EXPLORATION_EPOCHS = 60  # in the paper, except on CoinRun
@@ -134,6 +136,10 @@ class TESSACConfig(ContinualConfig, SACConfig):
             period=self.tes_period,
             counting=self.tes_counting,
         )
+
+    @override(ContinualConfig)
+    def anatomy(self) -> Anatomy:
+        return SoftActorCriticAnatomy()
 
     @override(ContinualConfig)
     def minibatches(self) -> Minibatches:

@@ -1,0 +1,1 @@
+"""Which part of an agent forgot, and whether it can still learn."""

@@ -1,0 +1,114 @@
+"""`inside.csv` and `memory.csv`: what diagnostics found in a run, by evaluation.
+
+A row of either is one number. Both are written whole, and read strictly.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+import re
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from rllib_arrow.errors import UserError
+from rllib_arrow.files import check_regular
+
+INSIDE_CSV = "inside.csv"
+MEMORY_CSV = "memory.csv"
+MAX_BYTES = 256 * 2**20
+BUFFERS = ("fifo", "ltdm")
+AT_ITS_END, AT_THE_END = "at_its_end", "at_the_end"  # of the task, of the run
+
+
+class Inside(NamedTuple):
+    """A measure of one part of the networks.
+
+    With a task, it is on the rows that were kept at the end of the task's training of
+    that cycle; at epoch 0 then stands what networks without any training get. Without
+    a task (and of cycle 0), it is a measure of plasticity, on recent rows.
+    """
+
+    epoch: int
+    task: str
+    cycle: int
+    part: str
+    measure: str
+    value: float
+
+
+class Memory(NamedTuple):
+    """A figure of one buffer after an epoch; those by task name it."""
+
+    epoch: int
+    buffer: str
+    task: str
+    measure: str
+    value: float
+
+
+Row = Inside | Memory
+
+
+def probe_file(tasks: Sequence[str], task: str) -> str:
+    """Returns where in a run's directory the probe set of a task lies."""
+    return f"probes/{_file_name(tasks, task)}.npz"
+
+
+def strip_file(tasks: Sequence[str], task: str, when: str) -> str:
+    """Returns where in a run's directory a task's strip lies, drawn at one end."""
+    return f"strips/{_file_name(tasks, task)}_{when}.png"
+
+
+def _file_name(tasks: Sequence[str], task: str) -> str:
+    """Names may have any letters; the number keeps them apart."""
+    return f"{tasks.index(task) + 1}_{re.sub(r'[^A-Za-z0-9]+', '_', task)[:40]}"
+
+
+def to_csv(kind: type[Row], rows: Iterable[Row]) -> str:
+    """Returns the text of a file, sorted by epoch; six digits of each value."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(kind._fields)
+    for *names, value in sorted(rows, key=lambda row: row.epoch):
+        writer.writerow([*names, f"{value:.6g}"])
+    return text.getvalue()
+
+
+def read_findings(kind: type[Row], path: Path) -> list[Any]:
+    """Returns the rows of a file of that kind; none if there is no such file."""
+    if not path.exists():
+        return []
+    try:
+        check_regular(path, MAX_BYTES)
+        with path.open(newline="", encoding="utf-8") as file:
+            reader = csv.reader(file, strict=True)
+            if tuple(next(reader, ())) != kind._fields:
+                columns = ",".join(kind._fields)
+                raise UserError(f"{path}, line 1: the columns must be {columns}.")
+            return [_parse(kind, path, reader.line_num, cells) for cells in reader]
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise UserError(f"{path}: not a readable CSV file ({error}).") from None
+
+
+def _parse(kind: type[Row], path: Path, line: int, cells: list[str]) -> Row:
+    place = f"{path}, line {line}"
+    if len(cells) != len(kind._fields):
+        needed = f"{len(cells)} values, must be {len(kind._fields)}"
+        raise UserError(f"{place}: {needed}; the file looks cut off.")
+    texts = dict(zip(kind._fields, cells, strict=True))
+    for column in {"epoch", "cycle"} & texts.keys():
+        if not (texts[column].isascii() and texts[column].isdigit()):
+            value = f"{texts[column]!r} must be a whole number"
+            raise UserError(f"{place}, column {column}: {value}.")
+        texts[column] = int(texts[column])
+    try:
+        texts["value"] = float(texts["value"])
+    except ValueError:
+        value = f"{texts['value']!r} must be a number"
+        raise UserError(f"{place}, column value: {value}.") from None
+    if math.isinf(texts["value"]):
+        raise UserError(f"{place}, column value: must be finite or nan.")
+    return kind(**texts)
