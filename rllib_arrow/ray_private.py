@@ -8,7 +8,8 @@ that is installed, so that an upgrade fails there first and by name.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
@@ -90,6 +91,31 @@ def registered_env(name: str) -> Callable[[dict], Any] | None:
     if not _global_registry.contains(ENV_CREATOR, name):
         return None
     return _global_registry.get(ENV_CREATOR, name)
+
+
+@contextmanager
+def never_retried(is_final: Callable[[Exception | None], bool]) -> Iterator[None]:
+    """Has Tune give up a trial whose error is final, instead of starting it again.
+
+    Without it a mistake of the user's is made `max_failures` times more.
+    """
+    from ray.tune.experiment import Trial
+
+    handle_error, should_recover = Trial.handle_error, Trial.should_recover
+    last: dict[str, Exception | None] = {}  # by trial
+
+    def note(trial: Trial, exc: Exception | None = None) -> None:
+        last[trial.trial_id] = exc
+        handle_error(trial, exc)
+
+    def judge(trial: Trial) -> bool:
+        return should_recover(trial) and not is_final(last.get(trial.trial_id))
+
+    Trial.handle_error, Trial.should_recover = note, judge
+    try:
+        yield
+    finally:
+        Trial.handle_error, Trial.should_recover = handle_error, should_recover
 
 
 def is_deprecated(value: Any) -> bool:

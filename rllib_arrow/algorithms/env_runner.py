@@ -92,8 +92,10 @@ class ContinualEnvRunner(EnvRunner, Checkpointable):
                 return self._record(epoch, part, attempt)
             except Exception as error:
                 self._drop_env()
-                message = f"task {self.task!r}: {type(error).__name__}: {error}"
-                last = RuntimeError(f"Environment failed in epoch {epoch}, {message}")
+                users = isinstance(error, UserError)
+                said = f"{error}" if users else f"{type(error).__name__}: {error}"
+                where = f"Environment failed in epoch {epoch}, task {self.task!r}"
+                last = (UserError if users else RuntimeError)(f"{where}: {said}")
                 last.__cause__ = error
         raise last
 

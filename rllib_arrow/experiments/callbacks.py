@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import inspect
-import sys
 import traceback
 from collections.abc import Mapping
 from importlib import import_module
-from pathlib import Path
 
 import yaml
 from ray.tune import Callback
 
 from rllib_arrow.errors import UserError
+from rllib_arrow.experiments.mistakes import search_here
 
 
 def load_callback(text: str) -> Callback:
@@ -24,8 +23,7 @@ def load_callback(text: str) -> Callback:
             f"--callback {text}: must be module:Class or module:Class {{key: value}}"
         )
     settings = _settings(text, brace + rest) if brace else {}
-    if str(Path.cwd()) not in sys.path:
-        sys.path.append(str(Path.cwd()))
+    search_here()
     try:
         found = getattr(import_module(module), class_name)
     except (ImportError, AttributeError) as error:

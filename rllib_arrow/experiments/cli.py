@@ -111,14 +111,17 @@ def train(args: argparse.Namespace) -> int:
         location_of,
         lock_run,
     )
+    from rllib_arrow.experiments.mistakes import is_users_mistake, try_environments
     from rllib_arrow.experiments.placement import cluster_resources
     from rllib_arrow.experiments.progress import ProgressDisplay
+    from rllib_arrow.ray_private import never_retried
 
     named = {text: load_callback(text) for text in args.callback}
 
     location = location_of(args.storage, args.name or experiment.name)
     with lock_run(location):
         check_location(location, args.resume)
+        try_environments(experiment)
         connect(args.debug)
         cluster = cluster_resources()
         if args.resume:
@@ -128,7 +131,8 @@ def train(args: argparse.Namespace) -> int:
             tuner = launch.make_tuner(experiment, location, cluster, callbacks)
         print(f"Run: {location}", flush=True)
         try:
-            with open_board(), training():  # the display finds the board by name
+            # The display finds the board by name.
+            with open_board(), training(), never_retried(is_users_mistake):
                 results = tuner.fit()
         except Exception as error:
             # Tune, too, writes there, and stumbles over what it could not write.
@@ -139,6 +143,7 @@ def train(args: argparse.Namespace) -> int:
 
 
 def _print_end(results: Any, location: str) -> int:
+    from rllib_arrow.experiments.mistakes import is_users_mistake
     from rllib_arrow.experiments.progress import reason
 
     unfinished = [r for r in results if not (r.metrics or {}).get("done")]
@@ -147,7 +152,9 @@ def _print_end(results: Any, location: str) -> int:
     if results.errors or unfinished:
         state = f"{len(unfinished)} of {len(results)} trials are not finished"
         print(f"rllib: {state}; the same command with --resume continues", flush=True)
-        return FAILED if results.errors else INTERRUPTED
+        if not results.errors:
+            return INTERRUPTED
+        return USER_ERROR if all(map(is_users_mistake, results.errors)) else FAILED
     print("To evaluate a checkpoint again, and to compare runs:")
     newest = next((r.checkpoint for r in results if r.checkpoint), None)
     if newest:
