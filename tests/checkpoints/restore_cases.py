@@ -94,7 +94,7 @@ LEARNS: dict[str, tuple] = {
     "rehearsal_interval": (1, 2),
     "entropy_scale": (0.1,),
     "return_normalization_decay": (0.5,),
-    "free_bits": (0.0, 20.0),
+    "free_bits": (20.0,),
     "reward_loss_scale": (10.0,),
     "slow_critic_decay": (0.5,),
     "slow_critic_scale": (0.1,),
