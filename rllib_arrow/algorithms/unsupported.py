@@ -33,6 +33,12 @@ ONLY = {
     ),
     "framework_str": ("torch", "models are written in torch"),
 }
+# Setting of RLlib's that an algorithm may have several of: how those are called.
+INSTEAD = {
+    "lr": "_lr",
+    "grad_clip": "_grad_clip_by_global_norm",
+    "_train_batch_size_per_learner": "batch_size_B",
+}
 CALLED = ("on_environment_created", "on_episode_end", "on_sample_end")
 NEVER_CALLED = ("on_episode_created", "on_episode_start", "on_episode_step")
 
@@ -48,17 +54,21 @@ def refuse_unsupported(config: AlgorithmConfig) -> None:
     if config.is_multi_agent:
         names = sorted(config.policies)
         raise SettingError("policies", names, "must be left out: there is one agent")
-    _refuse_lr(config)
+    _refuse_namesakes(config)
     if not config.in_evaluation:
         _warn_of_callbacks(config)
 
 
-def _refuse_lr(config: AlgorithmConfig) -> None:
+def _refuse_namesakes(config: AlgorithmConfig) -> None:
+    """Raises for a setting in whose place the algorithm has others."""
     default = config.algo_class.get_default_config()
-    if config.lr != default.lr:
-        rates = [name for name in default.declared_settings if name.endswith("_lr")]
-        problem = f"must be left alone: set {', '.join(rates)}"
-        raise SettingError("lr", config.lr, problem)
+    declared = default.declared_settings
+    for key, ending in INSTEAD.items():
+        name, value = key.removeprefix("_"), getattr(config, key)
+        if name not in declared and value != getattr(default, key):
+            others = [other for other in declared if other.endswith(ending)]
+            problem = f"must be left alone: set {', '.join(others)}"
+            raise SettingError(name, value, problem)
 
 
 def _warn_of_callbacks(config: AlgorithmConfig) -> None:

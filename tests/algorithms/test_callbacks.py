@@ -153,6 +153,16 @@ def test_what_cannot_be_honoured_is_refused_by_name(change, named, method):
     assert "\n" not in str(caught.value)
 
 
+def test_a_setting_of_rllibs_in_whose_place_there_are_others_is_refused():
+    clip = "world_model_grad_clip_by_global_norm, actor_grad_clip_by_global_norm"
+    with pytest.raises(UserError, match=rf"grad_clip .1.0. must .*: set {clip}"):
+        tiny_config().training(grad_clip=1.0).validate()
+    tiny_config("TES-SAC").training(grad_clip=1.0).validate()
+    config = tiny_config("DV3").training(train_batch_size_per_learner=9)
+    with pytest.raises(UserError, match=r"per_learner .9. must .*: set batch_size_B"):
+        config.validate()
+
+
 def test_an_evaluation_that_does_not_explore_is_refused_by_name():
     config = tiny_config().evaluation(evaluation_config={"explore": False})
     with pytest.raises(UserError, match=r"evaluation_config\.explore .False."):

@@ -119,6 +119,7 @@ LEARNS: dict[str, tuple] = {
 }
 # Bites only beside others, or where a run has come so far; goes on in any case.
 MAY_LEARN: dict[str, tuple] = {
+    "collect_ahead": (True,),
     "rehearsal_siblings": (2, 6),
     "rehearsal_scale": (0.1,),
     "alpha_max": (0.2, 0.9),
