@@ -61,7 +61,10 @@ def naming(key: str, value: Any) -> Iterator[None]:
 
 def brief(value: Any) -> str:
     """Returns the value as it would be typed, on one line and not too long."""
-    text = repr(value)
+    try:
+        text = repr(value)
+    except ValueError:  # Python does not write out whole numbers of 4,300 digits
+        text = "a number too long to be shown"
     return text if len(text) <= 80 else text[:77] + "..."
 
 
@@ -88,7 +91,10 @@ def spells_number(value: Any) -> bool:
 def is_number(value: Any) -> bool:
     """Returns whether the value is a finite number, and not a bool."""
     number = isinstance(value, (int, float)) and not isinstance(value, bool)
-    return number and math.isfinite(value)
+    try:
+        return number and math.isfinite(value)
+    except OverflowError:  # a whole number beyond every float
+        return False
 
 
 @dataclass

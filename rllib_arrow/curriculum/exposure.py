@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
+MAX_EXPOSURES = 100_000  # of a run; all of them stand in memory
+
 
 class Exposure(NamedTuple):
     """One stretch of training on one task: the epochs in (start, end]."""
@@ -17,6 +19,11 @@ class Exposure(NamedTuple):
     @property
     def length(self) -> int:
         return self.end - self.start
+
+
+def most_cycles(tasks: int) -> str:
+    """Returns how many cycles so many tasks may have, in words."""
+    return f"{MAX_EXPOSURES // tasks:,} for {tasks} tasks"
 
 
 def plan_exposures(

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property, reduce
 from typing import Any
 
-from rllib_arrow.curriculum.exposure import Exposure, plan_exposures
+from rllib_arrow.curriculum.exposure import (
+    MAX_EXPOSURES,
+    Exposure,
+    most_cycles,
+    plan_exposures,
+)
 from rllib_arrow.envs.options import check_integer, check_known
 from rllib_arrow.envs.suites import CUSTOM, Task, get_suite, is_of_suite, task_name
 from rllib_arrow.errors import UserError
@@ -41,12 +47,15 @@ class Curriculum:
             raise SettingError("curriculum.tasks", [], "must name at least one task")
         with naming("curriculum.tasks", list(self.tasks)):
             names = [task_name(self.suite, task) for task in self.tasks]
-            for name in names:
-                if names.count(name) > 1:
+            for name, times in Counter(names).items():
+                if times > 1:
                     raise UserError(f"task {name!r} occurs twice; repeat with cycles")
         with naming("curriculum.order", self.order):
             check_known("order", [self.order], ORDERS)
         check_integer("curriculum.cycles", self.cycles, 1)
+        if self.cycles * len(self.tasks) > MAX_EXPOSURES:
+            problem = f"must be at most {most_cycles(len(self.tasks))}"
+            raise SettingError("curriculum.cycles", self.cycles, problem)
         uneven = not isinstance(self.epochs_per_task, int)
         for epochs in self.epochs_per_task if uneven else (self.epochs_per_task,):
             check_integer("curriculum.epochs_per_task", epochs, 1)

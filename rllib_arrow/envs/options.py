@@ -10,7 +10,7 @@ from types import ModuleType
 from typing import Any
 
 from rllib_arrow.errors import UserError
-from rllib_arrow.settings import SettingError
+from rllib_arrow.settings import SettingError, is_number
 
 
 def unknown(kind: str, name: Any, choices: Iterable[str]) -> UserError:
@@ -55,8 +55,7 @@ def check_probability(name: str, value: Any) -> float:
 
 def check_finite(name: str, value: Any) -> float:
     """Returns the value as a float if it is a finite number."""
-    number = isinstance(value, (int, float)) and not isinstance(value, bool)
-    if not number or not math.isfinite(value):
+    if not is_number(value):
         raise SettingError(name, value, "must be a finite number")
     return float(value)
 

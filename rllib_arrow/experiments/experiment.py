@@ -30,7 +30,7 @@ BLOCK = {
     "description": Setting("", types=(str,)),
     "stop": Setting({}, types=(dict,)),
     "checkpoint_config": Setting({}, types=(dict,)),
-    "num_samples": Setting(1, bounds=">= 1", types=(int,)),
+    "num_samples": Setting(1, bounds="[1, 10000]", types=(int,)),
     "max_failures": Setting(2, bounds=">= 0", types=(int,)),
     "config": Setting({}, types=(dict,)),
 }

@@ -8,7 +8,12 @@ from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from rllib_arrow.curriculum.exposure import Exposure, plan_exposures
+from rllib_arrow.curriculum.exposure import (
+    MAX_EXPOSURES,
+    Exposure,
+    most_cycles,
+    plan_exposures,
+)
 from rllib_arrow.envs.references import Reference
 from rllib_arrow.envs.suites import SUITES, reference_of, reference_scores
 from rllib_arrow.errors import UserError
@@ -19,7 +24,6 @@ if TYPE_CHECKING:
 
 CURRICULUM_JSON = "curriculum.json"
 MAX_BYTES = 16 * 2**20
-MAX_EXPOSURES = 100_000
 
 
 class Plan(NamedTuple):
@@ -95,7 +99,7 @@ class _Content:
         tasks, cycles = self._tasks(), self._content.get("cycles")
         epochs = self._epochs(len(tasks))
         self._check("cycles", _is_count(cycles), "a whole number above 0")
-        allowed = f"at most {MAX_EXPOSURES // len(tasks):,} for {len(tasks)} tasks"
+        allowed = f"at most {most_cycles(len(tasks))}"
         self._check("cycles", len(tasks) * cycles <= MAX_EXPOSURES, allowed)
         if "exposures" in self._content:
             exposures = self._exposures(tasks)

@@ -335,6 +335,12 @@ def test_an_environment_alone_is_an_experiment(tmp_path):
         read_experiment(tmp_path / "a.yaml")
 
 
+SMALL = (
+    "mine: {run: ARROW, config: {curriculum: {suite: minatar, tasks: [breakout, "
+    "freeway], epochs_per_task: %s}, seed: %s}}\n"
+)
+
+
 def bomb(levels: int) -> str:
     lines = ["a0: &a0 [1, 1, 1, 1, 1, 1, 1, 1, 1]"]
     for i in range(1, levels):
@@ -349,8 +355,21 @@ def bomb(levels: int) -> str:
         ("mine: &a [*a]\n", "aliases"),
         ("mine: {config: &a {b: *a}}\n", "aliases"),
         ("mine: [" + "1, " * 4_400_000 + "1]\n", "more than the 1,048,576 that"),
+        ("mine: " + "[" * 5000 + "]" * 5000 + "\n", "not valid YAML"),
+        (SMALL % ("1", "0x" + "f" * 20_000), "seed = a number too long to be shown"),
+        (SMALL % ("1, cycles: 1000000000", "1"), "must be at most 50,000 for 2 tasks"),
+        (SMALL % ("1", "1}, num_samples: 1000000000, stop: {"), "num_samples"),
     ],
-    ids=["bomb", "circle", "circle of mappings", "13 MB"],
+    ids=[
+        "bomb",
+        "circle",
+        "circle of mappings",
+        "13 MB",
+        "depth",
+        "digits",
+        "cycles",
+        "samples",
+    ],
 )
 def test_a_file_that_would_take_all_memory_or_time_is_refused_at_once(
     text, told, tmp_path
