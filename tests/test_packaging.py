@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import configparser
 import os
+import re
+import runpy
 import shutil
 import subprocess
 import sys
@@ -104,7 +106,23 @@ assert rllib_arrow.__version__ == metadata.version("rllib_arrow") == "0.1.0"
 about = metadata.metadata("rllib_arrow")
 assert about["License-Expression"] == "Apache-2.0"
 assert "LICENSE" in about.get_all("License-File")
+readme = about.get_payload() or about["Description"]
+assert "# rllib_arrow" in readme and "](docs/" not in readme
 """
+
+
+def test_the_readme_of_a_package_index_has_no_link_to_a_file_beside_it():
+    for_package_index = runpy.run_path(str(ROOT / "setup.py"))["for_package_index"]
+    readme = (ROOT / "README.md").read_text()
+    alone = for_package_index(readme)
+    assert not re.search(r"\]\((?!https?:|#)", alone) and "![" not in alone
+    assert "[architecture](docs/architecture.md)" in readme and "architecture," in alone
+    there = for_package_index(readme, "https://host/owner/name/")
+    page = "https://host/owner/name/blob/main/docs/architecture.md"
+    assert f"[architecture]({page})" in there
+    for film in (ROOT / "docs" / "films").iterdir():
+        assert film.stat().st_size < 2**20
+        assert f"(https://host/owner/name/raw/main/docs/films/{film.name})" in there
 
 
 def copy_of_the_source(place: Path) -> Path:
@@ -112,7 +130,7 @@ def copy_of_the_source(place: Path) -> Path:
     source = place / "source"
     for part in ("rllib_arrow", "tuned_examples"):
         shutil.copytree(ROOT / part, source / part)
-    for part in ("setup.cfg", "pyproject.toml", "README.md", "LICENSE"):
+    for part in ("setup.cfg", "setup.py", "pyproject.toml", "README.md", "LICENSE"):
         shutil.copy(ROOT / part, source)
     return source
 
