@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import difflib
 import importlib
-import math
 from collections.abc import Iterable
 from types import ModuleType
 from typing import Any
@@ -62,8 +61,7 @@ def check_finite(name: str, value: Any) -> float:
 
 def check_positive(name: str, value: Any) -> float:
     """Returns the value as a float if it is a finite number above zero."""
-    number = isinstance(value, (int, float)) and not isinstance(value, bool)
-    if not number or not math.isfinite(value) or value <= 0:
+    if not is_number(value) or value <= 0:
         raise SettingError(name, value, "must be a finite number > 0")
     return float(value)
 

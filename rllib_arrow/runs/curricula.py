@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -18,6 +17,7 @@ from rllib_arrow.envs.references import Reference
 from rllib_arrow.envs.suites import SUITES, reference_of, reference_scores
 from rllib_arrow.errors import UserError
 from rllib_arrow.files import check_regular
+from rllib_arrow.settings import is_number
 
 if TYPE_CHECKING:
     from rllib_arrow.curriculum.schedule import Curriculum
@@ -82,7 +82,7 @@ def read_plan(path: Path) -> Plan | None:
         content = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         return None
-    except (OSError, UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise UserError(f"{path}: not readable JSON ({error}).") from None
     if not isinstance(content, dict):
         raise UserError(f"{path}: must be a JSON object, not {_shown(content)}.")
@@ -174,7 +174,7 @@ def _is_scale(scores: Any) -> bool:
     return (
         isinstance(scores, dict)
         and set(scores) == {"low", "high"}
-        and all(type(x) in (int, float) and isfinite(x) for x in scores.values())
+        and all(is_number(x) for x in scores.values())
         and scores["low"] < scores["high"]
     )
 

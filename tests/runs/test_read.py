@@ -168,7 +168,7 @@ def test_a_curriculum_that_is_wrong_or_does_not_fit_is_refused(
         read_runs([run])
 
 
-@pytest.mark.parametrize("text", ["{", "[]", '"x"'])
+@pytest.mark.parametrize("text", ["{", "[]", '"x"', "9" * 5000])
 def test_a_curriculum_file_that_is_no_object_is_refused(tmp_path, text):
     run = write_run(tmp_path / "run", SCORES, [2, 2])
     (run / "curriculum.json").write_text(text)
@@ -262,6 +262,7 @@ def test_a_file_of_an_endless_size_is_refused(tmp_path):
         ({"references": {"C": {"low": 0, "high": 1}}}, "references"),
         ({"references": {"A": {"low": 1, "high": 1}}}, "references"),
         ({"references": {"A": {"low": 1, "high": None}}}, "references"),
+        ({"references": {"A": {"low": 1, "high": 10**400}}}, "references"),
         ({"exposures": []}, r"exposures \(\[\]\) must be a list of {task, cycle"),
         ({"exposures": [{"task": "A"}]}, "exposures"),
         ({"exposures": [EXPOSURE | {"task": "C"}]}, "exposures"),
