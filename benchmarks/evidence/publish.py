@@ -54,12 +54,14 @@ def publish(plan: Plan, storage: Path, out: Path, tell: Callable[[str], None]) -
             continue
         _tell_odd_commits(page, copied, tell)
         blocks: dict[str, str] = {}
+        reported: list[list[Path]] = []
         for name, groups in page.reports.items():
             shown = balanced(plan, groups, storage, out)
             for note in shown.notes:
                 tell(f"{page.name}/{name}: {note}")
-            if not shown.paths:
-                continue
+            if not shown.paths or shown.paths in reported:
+                continue  # nothing yet, or no more than another report
+            reported.append(shown.paths)
             singles = _baselines(plan, page, storage, out)
             runs = load_runs(*shown.paths, baselines=singles or None)
             write_report(runs, out / page.name / name)
