@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
@@ -23,6 +24,15 @@ if TYPE_CHECKING:
 # is not mended, and a damaged checkpoint does not make way for the one before it.
 TUNE_LISTS = ("experiment_state-", "basic-variant-state-")
 TUNE_CHECKPOINT = re.compile(r"checkpoint_\d{6}")
+
+
+def is_listed(content: bytes, checkpoint: PurePosixPath) -> bool:
+    """Whether a list that Tune wrote names a checkpoint; it holds pickles, as hex.
+
+    Without it a checkpoint might be deleted that a resume would go on from.
+    """
+    name = "/".join(checkpoint.parts[-2:]).encode()  # with its trial's directory
+    return name in content or name.hex().encode() in content
 
 
 def actors_of(group: EnvRunnerGroup | LearnerGroup) -> FaultTolerantActorManager:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import ast
 import importlib
 import inspect
+import json
 import pkgutil
 import re
 import textwrap
 from collections.abc import Iterator
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 import pytest
 import ray
@@ -18,11 +19,19 @@ from ray.rllib.core.learner.learner import Learner
 from ray.rllib.core.learner.learner_group import LearnerGroup
 from ray.rllib.env.env_runner_group import EnvRunnerGroup
 from ray.rllib.utils.actor_manager import FaultTolerantActorManager
-from ray.tune import Trainable
+from ray.train._internal.session import _TrainingResult
+from ray.tune import Checkpoint, Trainable
+from ray.tune.experiment import Trial
 
 import rllib_arrow
 from rllib_arrow import ray_private
-from rllib_arrow.ray_private import INHERITED, TUNE_CHECKPOINT, TUNE_LISTS, Inherited
+from rllib_arrow.ray_private import (
+    INHERITED,
+    TUNE_CHECKPOINT,
+    TUNE_LISTS,
+    Inherited,
+    is_listed,
+)
 
 PACKAGE = Path(rllib_arrow.__file__).parent
 PUBLIC_OF_NAMEDTUPLES = {"_asdict", "_replace", "_fields", "_make"}
@@ -171,3 +180,18 @@ def test_private_names_of_others_are_used_in_that_one_module_only():
                 elif isinstance(root, ast.Name) and root.id in ("group", "learner"):
                     found.add((file.name, node.attr))
     assert not {f for f in found if f[1] not in PUBLIC_OF_NAMEDTUPLES}
+
+
+def test_a_list_of_tunes_names_the_checkpoints_it_would_go_on_from():
+    trial = Trial("ARROW", stub=True)
+    for number in range(3):
+        path = f"/storage/run/00000_seed=1/checkpoint_00000{number}"
+        result = _TrainingResult(Checkpoint(path), {})
+        trial.run_metadata.checkpoint_manager.register_checkpoint(result)
+        trial.invalidate_json_state()
+        trial.run_metadata.invalidate_cache()
+        state = json.dumps(trial.get_json_state()).encode()
+        for other in range(5):
+            named = PurePosixPath("00000_seed=1", f"checkpoint_00000{other}")
+            assert is_listed(state, named) == (other <= number)
+        assert not is_listed(state, PurePosixPath("00001_seed=2/checkpoint_000000"))

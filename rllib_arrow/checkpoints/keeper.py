@@ -11,7 +11,7 @@ from ray.tune import Callback
 
 from rllib_arrow.checkpoints.seal import SEAL
 from rllib_arrow.files import write_aside_in
-from rllib_arrow.ray_private import TUNE_LISTS
+from rllib_arrow.ray_private import TUNE_LISTS, is_listed
 
 KEPT = ".kept"
 
@@ -22,8 +22,9 @@ class CheckpointKeeper(Callback):
     Tune's own `num_to_keep` goes by its list of checkpoints. When a run was killed
     just after a deletion, the list names one that is gone, and the resumed run fails
     over it; then it counts wrong and deletes what it should keep. This goes by what is
-    there. And Tune writes its list in place, so that a full disk cuts it short: a copy
-    of the last whole one is kept beside it.
+    there, and spares the one that a resume would go on from: several checkpoints may be
+    written before Tune's list knows of any. And Tune writes its list in place, so that
+    a full disk cuts it short: a copy of the last whole one is kept beside it.
     """
 
     def __init__(self, num_to_keep: int):
@@ -32,6 +33,15 @@ class CheckpointKeeper(Callback):
     def on_checkpoint(
         self, iteration: int, trials: list[Any], trial: Any, checkpoint: Any, **info
     ) -> None:
+        self._delete_older(checkpoint)
+
+    def on_experiment_end(self, trials: list[Any], **info: Any) -> None:
+        """Deletes what had to stay until Tune's last list was written."""
+        for trial in trials:
+            if trial.checkpoint is not None:
+                self._delete_older(trial.checkpoint)
+
+    def _delete_older(self, checkpoint: Any) -> None:
         """Deletes all but the newest, counted back from the one just written.
 
         One without a seal was found damaged, and counts for nothing.
@@ -45,20 +55,32 @@ class CheckpointKeeper(Callback):
             and PurePosixPath(path).name.startswith("checkpoint_")
         )
         try:
-            keep_lists(store, newest.parent.parent)
+            content = keep_lists(store, newest.parent.parent)
         except OSError:
             return  # no room; the list kept earlier may need the older checkpoints
+        listed = [path for path in older if is_listed(content, PurePosixPath(path))]
+        if not listed:
+            return  # a list to come will name one of them
         whole = [path for path in older if _is_file(store, f"{path}/{SEAL}")]
-        for path in set(older) - set(whole[-self.num_to_keep :]) - {checkpoint.path}:
+        stay = {*whole[-self.num_to_keep :], listed[-1], checkpoint.path}
+        for path in set(older) - stay:
             store.delete_dir(path)
 
 
-def keep_lists(store: fs.FileSystem, run: PurePosixPath) -> None:
-    """Copies Tune's lists, if they are whole, each under a name of its own."""
+def keep_lists(store: fs.FileSystem, run: PurePosixPath) -> bytes:
+    """Copies Tune's lists, if they are whole, each under a name of its own.
+
+    Returns what stands in the copies, by which a resume may go.
+    """
+    contents = []
     for newest, *_ in _lists(store, run):
         content = _read(store, newest)
         if _is_whole(content):
             write_aside_in(store, newest + KEPT, content)
+            contents.append(content)
+        elif _is_file(store, newest + KEPT):
+            contents.append(_read(store, newest + KEPT))
+    return b"\n".join(contents)
 
 
 def mend_lists(store: fs.FileSystem, run: PurePosixPath) -> list[str]:

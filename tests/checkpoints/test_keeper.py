@@ -1,5 +1,6 @@
 import json
 from pathlib import PurePosixPath
+from types import SimpleNamespace
 
 import pytest
 from pyarrow import fs
@@ -21,7 +22,16 @@ def make_trial(run, numbers):
         checkpoint.mkdir(parents=True)
         (checkpoint / "seal").touch()
     (trial / "evaluations.csv").write_text("scores")
+    write_list(trial, numbers)
     return trial
+
+
+def write_list(trial, numbers):
+    """Writes a list that names checkpoints as Tune does: in pickles, as hex."""
+    paths = [f"{trial}/checkpoint_{number:06}" for number in numbers]
+    content = {"trial_data": [path.encode().hex() for path in paths]}
+    path = trial.parent / "experiment_state-2026-01-01.json"
+    path.write_text(json.dumps(content))
 
 
 @pytest.mark.parametrize("keep", [2, 3])
@@ -34,6 +44,22 @@ def test_the_newest_stay_whatever_was_deleted_or_left_over_before(tmp_path, keep
         keeper.on_checkpoint(1, [], None, newest)
         kept = [f"checkpoint_{n:06}" for n in range(6 - keep, 6)]
         assert names(trial) == [*kept, "checkpoint_000006", "evaluations.csv"]
+
+
+def test_what_the_written_list_would_go_on_from_stays(tmp_path):
+    trial = make_trial(tmp_path, (0, 1, 2, 3, 4))
+    keeper, end = CheckpointKeeper(2), trial / "checkpoint_000004"
+    write_list(trial, ())  # Tune has not written of any yet
+    keeper.on_checkpoint(1, [], None, Checkpoint(str(end)))
+    assert len(names(trial)) == 6
+    write_list(trial, (0, 1))
+    keeper.on_checkpoint(2, [], None, Checkpoint(str(end)))
+    kept = [f"checkpoint_{number:06}" for number in (1, 3, 4)]
+    assert names(trial) == [*kept, "evaluations.csv"]
+    write_list(trial, (0, 1, 2, 3, 4))
+    ended = [SimpleNamespace(checkpoint=c) for c in (None, Checkpoint(str(end)))]
+    keeper.on_experiment_end(ended)
+    assert names(trial) == [*kept[1:], "evaluations.csv"]
 
 
 def test_a_damaged_one_counts_for_nothing(tmp_path):
@@ -66,7 +92,6 @@ def test_a_list_cut_short_is_replaced_by_the_last_whole_one(tmp_path):
 
 def test_nothing_is_deleted_while_the_list_cannot_be_kept(tmp_path, monkeypatch):
     trial = make_trial(tmp_path, (0, 1, 2))
-    (tmp_path / "experiment_state-2026-01-01.json").write_text("{}")
 
     def full(*args):
         raise OSError(28, "No space left on device")
