@@ -12,6 +12,7 @@ from pathlib import Path
 from benchmarks.evidence.plan import Group, Page, Plan
 from benchmarks.evidence.records import (
     FILE,
+    IF_THERE,
     PUBLISHED,
     SCORES,
     RunDirectory,
@@ -92,11 +93,16 @@ def _copy(group: Group, storage: Path, out: Path) -> list[RunDirectory]:
     for directory in finished:
         target = place(out, directory)
         target.mkdir(parents=True, exist_ok=True)
-        for name in PUBLISHED:
-            shutil.copyfile(directory.trial / name, target / name)
+        _copy_files(directory.trial, target)
         for name in (FILE, "experiment.json"):
             shutil.copyfile(directory.path / name, target / name)
     return finished
+
+
+def _copy_files(source: Path, target: Path) -> None:
+    found = [name for name in IF_THERE if (source / name).exists()]
+    for name in (*PUBLISHED, *found):
+        shutil.copyfile(source / name, target / name)
 
 
 def recall(plan: Plan, storage: Path, out: Path) -> None:
@@ -109,8 +115,7 @@ def recall(plan: Plan, storage: Path, out: Path) -> None:
                 continue
             trial = directory.path / RECALLED
             trial.mkdir(parents=True)
-            for name in PUBLISHED:
-                shutil.copyfile(source / name, trial / name)
+            _copy_files(source, trial)
             for name in (FILE, "experiment.json"):
                 shutil.copyfile(source / name, directory.path / name)
 

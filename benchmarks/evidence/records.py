@@ -18,6 +18,7 @@ BEARING = (
     *(":!rllib_arrow/reports", ":!rllib_arrow/metrics"),
 )
 PUBLISHED = (SCORES, "curriculum.json")  # of the trial; beside them the two records
+IF_THERE = ("inside.csv", "memory.csv")  # where diagnostics were on
 
 
 @dataclass

@@ -44,6 +44,8 @@ GLOSSARY = {
     "least so high.",
     "Interquartile mean": "Mean of the middle half of all final scores, over tasks and "
     "seeds; less jumpy than the median, less swayed by outliers than the mean.",
+    "Forgotten, of a part": "How far a part of the networks has moved from what it was "
+    "at the end of a task's training, as a share of how far an untrained one is.",
     "Probability of improvement": "Chance that one method's run beats the other's on a "
     "task drawn at random; one half means neither is better.",
 }

@@ -10,6 +10,7 @@ import pandas as pd
 from rllib_arrow.errors import UserError
 from rllib_arrow.files import write_aside
 from rllib_arrow.reports.building_blocks import Picture, Section
+from rllib_arrow.reports.inside_section import inside_sections
 from rllib_arrow.reports.page import render_page
 from rllib_arrow.reports.sections import (
     build_sections,
@@ -27,7 +28,7 @@ METRICS_COLUMNS = "method,suite,setting,metric,median,q25,q75,seeds".split(",")
 def write_report(runs: Runs, out: str | Path) -> Path:
     """Writes the report on the given runs to `out` and returns its page's path."""
     results = runs.results
-    sections = build_sections(results)
+    sections = [*build_sections(results), *inside_sections(runs)]
     out = Path(out)
     try:
         (out / "figures").mkdir(parents=True, exist_ok=True)

@@ -10,6 +10,14 @@ import pandas as pd
 
 from rllib_arrow.errors import UserError
 from rllib_arrow.runs.analysis import analyse
+from rllib_arrow.runs.inside import (
+    INSIDE_CSV,
+    MEMORY_CSV,
+    Inside,
+    Memory,
+    Row,
+    read_findings,
+)
 from rllib_arrow.runs.read import Run, read_runs
 from rllib_arrow.runs.results import Results
 from rllib_arrow.runs.scores import COLUMNS
@@ -57,6 +65,34 @@ class Runs:
             for exposure in c.exposures
         ]
         return pd.DataFrame(rows, columns=[*columns, "start", "end", "run"])
+
+    @cached_property
+    def inside(self) -> pd.DataFrame:
+        """One row per measure of a part: `inside.csv`'s columns, the run's, `frames`.
+
+        Empty where no run was looked into.
+        """
+        return self._findings(Inside, INSIDE_CSV)
+
+    @cached_property
+    def memory(self) -> pd.DataFrame:
+        """One row per figure of a buffer: `memory.csv`'s columns, the run's, too."""
+        return self._findings(Memory, MEMORY_CSV)
+
+    def _findings(self, kind: type[Row], name: str) -> pd.DataFrame:
+        rows = []
+        for run in self._all:
+            if run.plan is None:  # a file of several runs has nothing beside it
+                continue
+            c, place = run.curve, _place(run)
+            per_epoch = int(c.frames[-1]) / max(1, c.now)
+            of_run = (place, c.method, c.suite, c.setting, c.seed)
+            rows += [
+                (*of_run, round(found.epoch * per_epoch), *found)
+                for found in read_findings(kind, run.path.with_name(name))
+            ]
+        columns = ["run", "method", "suite", "setting", "seed", "frames"]
+        return pd.DataFrame(rows, columns=[*columns, *kind._fields])
 
     @cached_property
     def results(self) -> Results:

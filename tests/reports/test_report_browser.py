@@ -12,9 +12,12 @@ import pytest
 from benchmarks.report import write_run
 from rllib_arrow.reports import write_report
 from rllib_arrow.runs.load import load_runs
+from tests.reports.made_inside import write_inside
 
 BROWSER = shutil.which("chromium") or shutil.which("chromium-browser")
 pytestmark = pytest.mark.skipif(BROWSER is None, reason="chromium is not installed")
+
+INSIDE = ["memory", "parts", "plasticity", "strips"]
 
 # Written by the test into a copy of the page: the page itself has no script.
 PROBE = """<script>
@@ -44,6 +47,8 @@ def page(tmp_path_factory):
                 cycles=2,
                 interval=5,
             )
+            if method != "AR25":
+                write_inside(root / "runs" / f"{method}{seed}", tasks, 10, 2, 5, seed)
     return write_report(load_runs(root / "runs"), root / "report")
 
 
@@ -86,6 +91,7 @@ def test_the_page_opens_without_console_errors_or_requests(page, tmp_path):
     done = browse(page, tmp_path, f"--log-net-log={log}")
     assert "CONSOLE" not in done.stderr
     assert "Read with care" in done.stdout
+    assert "Inside: MinAtar, two cycles" in done.stdout
     events = re.findall(r'"initiator":"([^"]*)".*?"url":"([^"]*)"', log.read_text())
     asked = [url for initiator, url in events if initiator != "not an origin"]
     assert [url for url in asked if not url.startswith(("file:", "data:"))] == []
@@ -97,6 +103,8 @@ def test_every_image_and_table_is_there_on_a_wide_light_screen(page, tmp_path):
     figures = list((page.parent / "figures").iterdir())
     assert len(seen["images"]) == len(figures) and min(seen["images"]) > 0
     assert len(seen["tables"]) >= 8 and min(seen["tables"]) > 0
+    inside = sorted(f.name for f in figures if f.name.startswith("inside_"))
+    assert [name.split("_")[1] for name in inside] == INSIDE
     assert seen["background"] == "rgb(255, 255, 255)"
     assert seen["overflow"] <= 0
 
