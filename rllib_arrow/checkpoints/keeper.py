@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from pathlib import PurePosixPath
 from typing import Any
 
@@ -36,10 +37,11 @@ class CheckpointKeeper(Callback):
         self._delete_older(checkpoint)
 
     def on_experiment_end(self, trials: list[Any], **info: Any) -> None:
-        """Deletes what had to stay until Tune's last list was written."""
+        """Deletes what had to stay until Tune's last list was written, if it can."""
         for trial in trials:
             if trial.checkpoint is not None:
-                self._delete_older(trial.checkpoint)
+                with suppress(OSError):
+                    self._delete_older(trial.checkpoint)
 
     def _delete_older(self, checkpoint: Any) -> None:
         """Deletes all but the newest, counted back from the one just written.

@@ -58,7 +58,8 @@ def test_what_the_written_list_would_go_on_from_stays(tmp_path):
     assert names(trial) == [*kept, "evaluations.csv"]
     write_list(trial, (0, 1, 2, 3, 4))
     ended = [SimpleNamespace(checkpoint=c) for c in (None, Checkpoint(str(end)))]
-    keeper.on_experiment_end(ended)
+    gone = SimpleNamespace(checkpoint=Checkpoint(str(tmp_path / "gone" / "gone")))
+    keeper.on_experiment_end([gone, *ended])
     assert names(trial) == [*kept[1:], "evaluations.csv"]
 
 
