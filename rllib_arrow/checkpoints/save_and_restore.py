@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
 from pyarrow.fs import LocalFileSystem
+from ray import cloudpickle
 from ray.actor import ActorHandle
 from ray.rllib.algorithms.algorithm import Algorithm
 from ray.rllib.utils.annotations import override
@@ -70,6 +72,7 @@ class SealedCheckpoints(Algorithm):
             path = Path(path).resolve().as_posix()
         path = super().save_to_path(path, **kwargs)
         self._require_learners("saving")
+        _name_class(Path(path) / self.CLASS_AND_CTOR_ARGS_FILE_NAME)
         save_snapshot(self.replay, Path(path) / REPLAY)
         write_made_with(path, self.config, self.curriculum, self.iteration)
         seal(path)
@@ -163,6 +166,20 @@ class SealedCheckpoints(Algorithm):
         group = self.learner_group
         if group.is_remote and actors_of(group).num_healthy_actors() < len(group):
             raise RuntimeError(f"A learner died while {doing} a checkpoint.")
+
+
+def _name_class(file: Path) -> None:
+    """Has a checkpoint name its class, instead of holding a copy of it.
+
+    In an actor, the class is one that Ray derived and that is pickled with its code: a
+    later version of this package, or another Python, could not read it.
+    """
+    stored = cloudpickle.loads(file.read_bytes())
+    kind = stored["class"]
+    named = getattr(import_module(kind.__module__), kind.__qualname__, None)
+    if named is not None:  # else a class of the user's that only its script knows
+        stored["class"] = named
+        file.write_bytes(cloudpickle.dumps(stored))
 
 
 def _is_remote(path: Any, filesystem: Any) -> bool:

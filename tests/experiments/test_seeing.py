@@ -108,6 +108,9 @@ def test_a_run_shows_its_updates_calls_back_and_can_be_filmed(
     assert [json.loads(line)["epoch"] for line in epochs] == [1, 2]
 
     (checkpoint,) = (tmp_path / "arrow_smoke").glob("*/checkpoint_*1")
+    # The class by its name: with its code, no later version could read it.
+    stored = (checkpoint / "class_and_ctor_args.pkl").read_bytes()
+    assert b"ARROW" in stored and b"_compile_iteration_results" not in stored
     films = tmp_path / "films"
     argv = ["evaluate", str(checkpoint), "--tasks", "asterix", "--episodes", "1"]
     assert main([*argv, "--video", str(films)]) == 0, capsys.readouterr()
