@@ -109,5 +109,5 @@ def _read(descriptor: int) -> dict[str, Any]:
 def _shown(holder: dict[str, Any]) -> str:
     if not holder:
         return "a process that has just begun"
-    told = (holder.get(key, "?") for key in ("pid", "host", "started"))
-    return "process {} on {}, started {}".format(*told)
+    fields = (holder.get(key, "?") for key in ("pid", "host", "started"))
+    return "process {} on {}, started {}".format(*fields)

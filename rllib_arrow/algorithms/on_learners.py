@@ -39,10 +39,10 @@ def learn_epoch(
         besides["rehearsed"] = open_stream(**rehearsed._asdict(), buffer=buffer)
     # All learners keep step: one of them tells for all.
     leads = on_progress is not None and index_of(learner) == 0
-    told = {"on_progress": on_progress} if leads else {}
+    telling = {"on_progress": on_progress} if leads else {}
     if leads and getattr(learner, "is_about_to_compile", False):
         on_progress.announce(COMPILING)
-    learned = learner.learn_epoch(epoch, stream, **besides, **told)
+    learned = learner.learn_epoch(epoch, stream, **besides, **telling)
     waited_s = sum(one.waited_s for one in (stream, *besides.values()))
     return learned | {"replay_wait_s": waited_s}
 

@@ -96,15 +96,15 @@ class UpdateTeller:
         self._teller = teller
         self._phase = phase
         self._began: float | None = None  # on the clock of the learner's process
-        self._told = float("-inf")
+        self._told_at = float("-inf")
 
     def __call__(self, done: int, total: int) -> None:
         now = time.monotonic()
         if self._began is None:
             # The first update may compile; the pace is that of those after it.
             self._began, self._first = now, done
-        if now - self._told >= INTERVAL_S:
-            self._told = now
+        if now - self._told_at >= INTERVAL_S:
+            self._told_at = now
             seconds = (now - self._began) / max(done - self._first, 1) * done
             self._teller.tell(
                 self._phase._replace(done=done, total=total, seconds=seconds)

@@ -27,7 +27,7 @@ class Reference:
     def measured(cls, suite: str, task: str, reward_scale: float) -> Reference:
         """Returns the shipped scores of a suite's task."""
         random, std, episodes = RANDOM[suite][task]
-        told = f"random: {episodes} episodes of benchmarks/random_scores"
+        by_chance = f"random: {episodes} episodes of benchmarks/random_scores"
         scaled_random, arrow = PAPER.get(suite, {}).get(task, (None, None))
         source = PAPER_SOURCES.get(suite)
         if arrow is None:
@@ -36,7 +36,7 @@ class Reference:
         return cls(
             random=random,
             arrow=arrow,
-            source=f"{told}; ARROW: {source}",
+            source=f"{by_chance}; ARROW: {source}",
             random_std=std,
             random_episodes=episodes,
             paper_random=scaled_random and scaled_random / reward_scale,

@@ -16,7 +16,7 @@ class SaveBeforeTheEnd(Callback):
     """Has every trial save the last epoch it finished, then ends Tune's loop."""
 
     def __init__(self) -> None:
-        self._told = False
+        self._has_announced = False
         self._finished: dict[str, int] = {}  # by trial: epochs
         self._saved: dict[str, int] = {}
 
@@ -62,8 +62,8 @@ class SaveBeforeTheEnd(Callback):
             and self._finished.get(trial.trial_id) != self._saved.get(trial.trial_id)
         ]
         name = signal.Signals(ending.number).name
-        if not self._told and unsaved:
-            self._told = True
+        if not self._has_announced and unsaved:
+            self._has_announced = True
             wait = f"the epoch under way has {GRACE_S:.0f} s to finish and be saved"
             print(f"rllib: {name}: {wait}", flush=True)
         if not unsaved or time.monotonic() > ending.deadline:

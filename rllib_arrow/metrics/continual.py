@@ -25,8 +25,8 @@ from rllib_arrow.metrics.value import ZERO, Value, mean_value, undefined
 
 # Metrics of single cycles are for curricula that repeat a few times, not for those
 # that alternate between tasks.
-MAX_CYCLES_TOLD = 4
-BARELY = 0.1  # a ratio to a score below this is told to be rough
+MAX_CYCLES_APART = 4
+BARELY = 0.1  # a ratio to a score below this is called rough
 
 
 def forgetting(curve: RunCurve) -> Value:
@@ -184,8 +184,8 @@ def continual_metrics(
     if curve.cycles > 1:
         metrics["Max_F"] = max_forgetting(curve)
         metrics["Recovery"] = recovery(curve)
-        told = curve.cycles if curve.cycles <= MAX_CYCLES_TOLD else 0
-        for cycle in range(1, told + 1):
+        cycles = curve.cycles if curve.cycles <= MAX_CYCLES_APART else 0
+        for cycle in range(1, cycles + 1):
             metrics[f"C{cycle}_F"] = cycle_forgetting(curve, cycle)
             metrics[f"C{cycle}_FT"] = forward_transfer(curve, single, cycle)
     return metrics

@@ -44,11 +44,11 @@ class JournaledReplayActor(ReplayActor):
         self._journal = Path(journal)
         self._splicers: list[Splicer] = []
         self._epoch = self._learned = -1  # the last epochs stored and learned from
-        self._untold = False  # a restart that no caller has heard of yet
+        self._has_news = False  # a restart that no caller has heard of yet
         restarted = ray.get_runtime_context().was_current_actor_reconstructed
         if restarted and (self._journal / snapshot.MANIFEST).exists():
             self._read(self._journal)
-            self._untold = True
+            self._has_news = True
             logger.warning("Replay actor restarted from %s; nothing lost.", journal)
         else:
             shutil.rmtree(self._journal, ignore_errors=True)
@@ -80,7 +80,7 @@ class JournaledReplayActor(ReplayActor):
             self._replay.reseed(epoch)
             self.begin(epoch)
             self.save(self._journal)
-        restarted, self._untold = self._untold, False
+        restarted, self._has_news = self._has_news, False
         return self.stats() | {"restarted": restarted}
 
     def learned(

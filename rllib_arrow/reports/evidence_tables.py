@@ -33,8 +33,8 @@ def raw_table(comparison: Comparison) -> Table:
 def more_tasks(comparison: Comparison) -> list[str]:
     """Says that not all tasks are shown, where there are too many."""
     count = len(comparison.first_raw.tasks)
-    told = f"Shown are the first {MAX_TASKS} of {count} tasks."
-    return [told] if count > MAX_TASKS else []
+    note = f"Shown are the first {MAX_TASKS} of {count} tasks."
+    return [note] if count > MAX_TASKS else []
 
 
 def after_training(curve: RunCurve, task: str) -> float:

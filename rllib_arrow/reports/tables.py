@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rllib_arrow.metrics.continual import MAX_CYCLES_TOLD
+from rllib_arrow.metrics.continual import MAX_CYCLES_APART
 from rllib_arrow.metrics.statistics import Summary
 from rllib_arrow.reports.paper import Efficiency, EfficiencyBlock
 
@@ -108,7 +108,7 @@ def metric_blocks(cycles: int) -> list[tuple[str, ...]]:
     """Which metrics a setting's table shows, block by block, as in the paper."""
     if cycles == 1:
         return [("F", "FT", "ACC", "min_ACC", "WC_ACC")]
-    if cycles > MAX_CYCLES_TOLD:
+    if cycles > MAX_CYCLES_APART:
         return [("Max_F", "Recovery", "ACC", "min_ACC", "WC_ACC")]
     numbers = range(1, cycles + 1)
     return [

@@ -143,16 +143,16 @@ def reference_scale(reference: Reference | None) -> Scale | None:
 
 def _reference(suite: str, task: str, runs: Iterable[Run]) -> Reference | None:
     """The reference scores that the runs recorded, else those of the suite."""
-    told = {
+    recorded = {
         r.plan.references[task]: r for r in runs if r.plan and task in r.plan.references
     }
-    if len(told) > 1:
+    if len(recorded) > 1:
         one, two, *_ = (
-            f"{r.path} ({x.random:g}, {x.arrow:g})" for x, r in told.items()
+            f"{r.path} ({x.random:g}, {x.arrow:g})" for x, r in recorded.items()
         )
         raise UserError(f"{one} and {two} differ in low and high of {task!r}.")
     shipped = reference_scores(suite).get(task) if suite in SUITES else None
-    return next(iter(told), shipped)
+    return next(iter(recorded), shipped)
 
 
 def _from_best(task: str, runs: Iterable[Run]) -> Scale | None:
