@@ -59,6 +59,7 @@ def test_two_learners_see_different_batches_and_keep_the_same_weights():
         group.shutdown()
 
 
+@pytest.mark.slow  # test_continual compares whole runs with local and remote learners
 @pytest.mark.usefixtures("ray_two_cpus")
 def test_a_remote_learner_learns_what_the_local_one_learns():
     local, remote = make_group(0), make_group(1)

@@ -47,7 +47,7 @@ def rewarded_sequences(suite: str, task: str, actions: list[int]) -> dict:
     [
         ("atari", "frostbite", 18, list(range(18))),
         # Right, and right with a jump: chance alone hardly ever finds a coin.
-        ("coinrun", "coinrun", 15, [7, 8]),
+        pytest.param("coinrun", "coinrun", 15, [7, 8], marks=pytest.mark.slow),
     ],
 )
 def test_the_world_model_overfits_real_sequences_tenfold(

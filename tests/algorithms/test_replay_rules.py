@@ -12,7 +12,7 @@ import ray
 from rllib_arrow import ARROW, DV3
 from rllib_arrow.errors import UserError
 from tests.algorithms.dv3_tools import ALL_BEYOND, make_learner, random_batches
-from tests.algorithms.tiny import digest, scores, tiny_config, train
+from tests.algorithms.tiny import digest, scores, tiny_config, train, weight_sum
 
 ALL = {
     "fifo_retention": "local_forgetting",
@@ -91,7 +91,7 @@ def test_a_run_resumed_or_with_a_killed_replay_ends_as_an_undisturbed_one(
 
 
 @pytest.mark.usefixtures("ray_two_cpus")
-def test_two_learners_tell_the_losses_of_their_own_sequences(tmp_path):
+def test_two_learners_stay_equal_and_tell_the_losses_of_their_own_sequences():
     config = config_with("ARROW", **ALL)
     config.learners(num_learners=2, num_cpus_per_learner=0)
     algorithm = config.build_algo()
@@ -115,6 +115,9 @@ def test_two_learners_tell_the_losses_of_their_own_sequences(tmp_path):
     ]
     shards = [losses.reshape(4, 2, 2) for _, losses, *_ in told]
     assert all((part[:, 0] != part[:, 1]).all() for part in shards)
+    calls = algorithm.learner_group.foreach_learner(weight_sum)
+    first, second = [call.get() for call in calls]
+    assert first == second
     algorithm.stop()
 
 
