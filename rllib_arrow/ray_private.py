@@ -57,6 +57,14 @@ def optimizers_of(learner: Learner) -> dict[str, Any]:
     return learner._named_optimizers
 
 
+def untrained_module(learner: Learner) -> Any:
+    """Returns a learner's networks, by module, as they were before any update.
+
+    Without it nobody could tell how far an update has moved them from their start.
+    """
+    return learner._make_module()
+
+
 def storage_of(trainable: Trainable) -> Any:
     """Returns Tune's storage of the trial, or None outside of Tune.
 

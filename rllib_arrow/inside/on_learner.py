@@ -14,7 +14,7 @@ from ray.rllib.core import DEFAULT_MODULE_ID
 from rllib_arrow.inside.anatomy import Anatomy, Arrays, Finding
 from rllib_arrow.inside.examine import Examiner
 from rllib_arrow.inside.probe_set import ProbeSet
-from rllib_arrow.ray_private import index_of
+from rllib_arrow.ray_private import index_of, untrained_module
 from rllib_arrow.seeding import derive_seed
 
 FRAME = 32  # pixels that a frame of a strip has at least
@@ -51,7 +51,7 @@ def look(
     """
     if index_of(learner) != 0:
         return None
-    start = learner._make_module()[DEFAULT_MODULE_ID]
+    start = untrained_module(learner)[DEFAULT_MODULE_ID]
     seed = derive_seed(learner.config.seed, "inside")
     examiner = Examiner(anatomy, learner.module[DEFAULT_MODULE_ID], start, seed)
     sets = {task: ProbeSet.from_bytes(content) for task, content in probes.items()}
