@@ -14,6 +14,7 @@ import itertools
 import sys
 import time
 
+import numpy as np
 import torch
 
 from benchmarks.learner_sides import SCALES, our_config, our_spec, random_batch
@@ -24,6 +25,10 @@ METHODS = {
     "arrow": {},
     "rehearsal": {"rehearsal_interval": 4},
     "rehearsal_often": {"rehearsal_interval": 2},
+    "cloning": {"cloning": True},
+    "spread": {"advantage_scale": "state"},
+    "ewc": {"ewc_scale": 0.01},
+    "l2_init": {"l2_init_scale": 0.1},
 }
 
 
@@ -35,10 +40,14 @@ def serve_side(method: str, pairs: int, use_compile: bool) -> None:
     config = our_config(scale).training(
         use_compile=use_compile, **updates, **METHODS[method]
     )
-    spec = our_spec(scale).as_multi_rl_module_spec()
-    learner = DV3Learner(config=config, module_spec=spec)
+    spec = our_spec(scale)
+    spec.model_config["learns_spread"] = config.advantage_scale == "state"
+    multi = spec.as_multi_rl_module_spec()
+    learner = DV3Learner(config=config, module_spec=multi)
     learner.build()
     batch = random_batch(scale)
+    rows = (scale.batch_size, scale.length, scale.actions + 1)
+    batch["policy"] = np.full(rows, 1 / scale.actions, np.float16)
 
     def learn() -> None:
         learner.learn_epoch(

@@ -22,3 +22,7 @@ class ActingPolicy:
             self.generator,
         )
         return actions.numpy()
+
+    def thoughts(self) -> np.ndarray:
+        """Returns what the module thought at its last actions; see its `think`."""
+        return self.module.think(self.state).numpy()

@@ -181,6 +181,11 @@ class ContinualConfig(DeclaredSettings, AlgorithmConfig):
         raise NotImplementedError
 
     @property
+    def remembers_policy(self) -> bool:
+        """Whether rows are stored with the policy that acted."""
+        return False
+
+    @property
     def num_collectors(self) -> int:
         """How many env runners collect: the remote ones, or the one in the driver."""
         return max(1, self.num_env_runners)

@@ -102,7 +102,9 @@ class ContinualEnvRunner(EnvRunner, Checkpointable):
     def _record(self, epoch: int, part: int, attempt: int) -> Recorder:
         env = self.make_env()
         steps, envs = self.config.rollout_fragment_length, env.num_envs
-        recorder = Recorder(steps, envs, env.observation_space.shape)
+        remembers = self.config.remembers_policy
+        units = int(env.action_space.n) + 1 if remembers else 0
+        recorder = Recorder(steps, envs, env.observation_space.shape, units)
         keys = (epoch, part, attempt)
         policy = ActingPolicy(
             self.module, envs, derive_seed(self.config.seed, "act", *keys)
@@ -119,6 +121,8 @@ class ContinualEnvRunner(EnvRunner, Checkpointable):
             if epsilon < 1.0:
                 chosen = policy(rows.obs, rows.is_first)
                 actions = np.where(explores[step], actions, chosen)
+                if remembers:
+                    recorder.record_policy(step, policy.thoughts(), ~explores[step])
             recorder.record(step, rows, actions)
             if step + 1 < steps:
                 rows = env.step(actions)

@@ -12,7 +12,7 @@ from ray.rllib.env.single_agent_episode import SingleAgentEpisode
 from ray.rllib.utils.metrics import ENV_RUNNER_RESULTS
 
 from rllib_arrow.envs.base import Rows
-from rllib_arrow.replay.chunk import Chunk
+from rllib_arrow.replay.chunk import Chunk, ChunkWithPolicy
 
 
 class Stretch(NamedTuple):
@@ -25,14 +25,23 @@ class Stretch(NamedTuple):
 
 
 class Recorder:
-    """Rows of all environments, written in place and handed out per environment."""
+    """Rows of all environments, written in place and handed out per environment.
 
-    def __init__(self, steps: int, envs: int, shape: tuple[int, ...]):
+    Args:
+        steps, envs: How many rows.
+        shape: Of a frame.
+        policy_units: Numbers to remember of the policy at each row, if any.
+    """
+
+    def __init__(
+        self, steps: int, envs: int, shape: tuple[int, ...], policy_units: int = 0
+    ):
         self.obs = np.empty((envs, steps, *shape), np.uint8)
         self.actions = np.empty((envs, steps), np.int64)
         self.rewards = np.empty((envs, steps), np.float32)
         self.is_first = np.empty((envs, steps), bool)
         self.is_terminated = np.empty((envs, steps), bool)
+        self.policy = np.zeros((envs, steps, policy_units), np.float16)
         self._by_step = [field.swapaxes(0, 1) for field in self._fields()]
 
     def record(self, step: int, rows: Rows, actions: np.ndarray) -> None:
@@ -41,11 +50,19 @@ class Recorder:
         for field, value in zip(self._by_step, values, strict=True):
             field[step] = value
 
-    def chunks(self, reward_scale: float) -> list[Chunk]:
+    def record_policy(
+        self, step: int, thoughts: np.ndarray, is_chosen: np.ndarray
+    ) -> None:
+        """Writes what the policy thought of one step's rows, where it chose."""
+        self.policy[is_chosen, step] = thoughts[is_chosen]
+
+    def chunks(self, reward_scale: float) -> list[Chunk | ChunkWithPolicy]:
         """Returns one stream per environment, in the form of a long chunk."""
         obs, actions, rewards, *flags = self._fields()
-        fields = (obs, actions, rewards * np.float32(reward_scale), *flags)
-        return [Chunk(*(field[env] for field in fields)) for env in range(len(obs))]
+        fields = [obs, actions, rewards * np.float32(reward_scale), *flags]
+        kind = ChunkWithPolicy if self.policy.size else Chunk
+        fields += [self.policy] if self.policy.size else []
+        return [kind(*(field[env] for field in fields)) for env in range(len(obs))]
 
     def _fields(self) -> tuple[np.ndarray, ...]:
         flags = (self.is_first, self.is_terminated)

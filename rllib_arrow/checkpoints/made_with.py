@@ -32,7 +32,11 @@ FIXED = (
     "gru_norm",
     "posterior_skip",
     "learned_initial_state",
+    "cloning",
+    "advantage_scale",
 )
+# What settings were before they could be chosen: older checkpoints do not name them.
+UNNAMED = {"cloning": False, "advantage_scale": "range"}
 # Settings of the memory that may change, and those that are called otherwise there.
 FREE_IN_REPLAY = ("seed", "max_bytes", "ltdm_probability")
 NAMES_IN_REPLAY = {
@@ -81,7 +85,7 @@ def check_made_with(path: str | Path, config: Any) -> None:
     then = json.loads(file.read_text(encoding="utf-8"))
     settings = fixed_settings(config)
     for key in {**then["settings"], **settings}:
-        was, now = then["settings"].get(key), settings.get(key)
+        was, now = then["settings"].get(key, UNNAMED.get(key)), settings.get(key)
         if was != now:
             problem = f"must stay {was!r}, with which {path} was made"
             raise SettingError(key, now, problem)

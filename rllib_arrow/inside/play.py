@@ -27,8 +27,8 @@ def play_sequences(
     shapes = Chunk(env.observation_space.shape, (), (), (), ())
     kept = Chunk(
         *(
-            np.zeros((env.num_envs, LENGTH, *shape), dtype)
-            for shape, dtype in zip(shapes, DTYPES, strict=True)
+            np.zeros((env.num_envs, LENGTH, *shape), DTYPES[name])
+            for name, shape in shapes._asdict().items()
         )
     )
     begins = rng.integers(STEPS - LENGTH + 1, size=env.num_envs)

@@ -110,8 +110,13 @@ def two_hot_bins(device: torch.device | None = None) -> Tensor:
 
 def two_hot_mean(logits: Tensor) -> Tensor:
     """Returns the value that two-hot logits [..., BINS] stand for, as [...]."""
+    return symexp(two_hot_symlog(logits))
+
+
+def two_hot_symlog(logits: Tensor) -> Tensor:
+    """Returns the symlog of that value."""
     probs = torch.softmax(logits.float(), dim=-1)
-    return symexp(probs @ two_hot_bins(logits.device))
+    return probs @ two_hot_bins(logits.device)
 
 
 def two_hot_targets(values: Tensor) -> tuple[Tensor, Tensor]:

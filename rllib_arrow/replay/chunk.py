@@ -21,17 +21,39 @@ class Chunk(NamedTuple):
     is_terminated: np.ndarray  # bool [T]
 
 
-DTYPES = Chunk(
-    obs=np.dtype(np.uint8),
-    actions=np.dtype(np.int64),
-    rewards=np.dtype(np.float32),
-    is_first=np.dtype(np.bool_),
-    is_terminated=np.dtype(np.bool_),
-)
+class ChunkWithPolicy(NamedTuple):
+    """A chunk that also holds what was thought at each row; see `dv3/cloning.py`."""
+
+    obs: np.ndarray
+    actions: np.ndarray
+    rewards: np.ndarray
+    is_first: np.ndarray
+    is_terminated: np.ndarray
+    # float16 [T, num_actions + 1]: the probabilities from which the row's action was
+    # drawn and the row's value in symlog; zeros where no policy chose.
+    policy: np.ndarray
+
+
+DTYPES = {
+    "obs": np.dtype(np.uint8),
+    "actions": np.dtype(np.int64),
+    "rewards": np.dtype(np.float32),
+    "is_first": np.dtype(np.bool_),
+    "is_terminated": np.dtype(np.bool_),
+    "policy": np.dtype(np.float16),
+}
+WIDE = ("obs", "policy")  # fields with more axes than time
+
+
+def make_chunk(fields: dict[str, np.ndarray]) -> Chunk | ChunkWithPolicy:
+    """Returns the kind of chunk that has these fields."""
+    return (ChunkWithPolicy if "policy" in fields else Chunk)(**fields)
 
 
 def check_chunk(
-    chunk: Chunk, chunk_length: int, frame_shape: tuple[int, ...] | None = None
+    chunk: Chunk | ChunkWithPolicy,
+    chunk_length: int,
+    frame_shape: tuple[int, ...] | None = None,
 ) -> None:
     """Raises a ValueError that names the first field which cannot be stored.
 
@@ -40,11 +62,12 @@ def check_chunk(
         chunk_length: How many rows it must have.
         frame_shape: The shape of one observation, if an earlier chunk has set it.
     """
-    for name, array, dtype in zip(Chunk._fields, chunk, DTYPES, strict=True):
+    for name, array in chunk._asdict().items():
+        dtype = DTYPES[name]
         if not isinstance(array, np.ndarray) or array.dtype != dtype:
             found = getattr(array, "dtype", type(array).__name__)
             raise ValueError(f"chunk.{name} is {found}; it must be a {dtype} array.")
-        shape = (chunk_length, *(array.shape[1:] if name == "obs" else ()))
+        shape = (chunk_length, *(array.shape[1:] if name in WIDE else ()))
         if array.shape != shape:
             raise ValueError(
                 f"chunk.{name} has shape {array.shape}; a chunk has exactly "

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from rllib_arrow.replay.chunk import DTYPES, Chunk
+from rllib_arrow.replay.chunk import DTYPES, WIDE, Chunk, make_chunk
 
 
 class Splicer:
@@ -41,14 +41,14 @@ class Splicer:
             stop = min(rows, done + self.chunk_length - self._fill)
             fields = zip(*streams, strict=True)
             parts = (np.stack([s[done:stop] for s in field]) for field in fields)
-            yield from self._append(Chunk(*parts))
+            yield from self._append(type(streams[0])(*parts))
             done = stop
 
     def get_state(self) -> dict[str, np.ndarray]:
         """Returns the waiting rows, fields [num_envs, waiting, ...]; {} if none."""
         if self._fill == 0:
             return {}
-        fields = zip(Chunk._fields, self._waiting, strict=True)
+        fields = self._waiting._asdict().items()
         return {name: field[:, : self._fill].copy() for name, field in fields}
 
     def set_state(self, state: dict[str, np.ndarray]) -> None:
@@ -63,14 +63,15 @@ class Splicer:
                 f"splicer has num_envs={self.num_envs} and can hold less than "
                 f"chunk_length={self.chunk_length} rows."
             )
-        self._append(Chunk(**state))
+        self._append(make_chunk(state))
 
     def _append(self, rows: Chunk) -> list[Chunk]:
         """Takes rows [num_envs, t, ...] that fit; returns the chunks once full."""
         if self._waiting is None:
-            self._waiting = self._allocate(rows.obs.shape[2:])
+            self._waiting = self._allocate(rows)
         stop = self._fill + rows.obs.shape[1]
-        for name, field, part in zip(Chunk._fields, self._waiting, rows, strict=True):
+        for name, field in self._waiting._asdict().items():
+            part = getattr(rows, name)
             place = field[:, self._fill : stop]
             if part.shape != place.shape:
                 raise ValueError(
@@ -82,13 +83,17 @@ class Splicer:
             return []
         # The buffer is used again, so the chunks must not share its memory.
         return [
-            Chunk(*(field[env].copy() for field in self._waiting))
+            type(rows)(*(field[env].copy() for field in self._waiting))
             for env in range(self.num_envs)
         ]
 
-    def _allocate(self, frame_shape: tuple[int, ...]) -> Chunk:
+    def _allocate(self, rows: Chunk) -> Chunk:
         shape = (self.num_envs, self.chunk_length)
-        return Chunk(
-            np.empty((*shape, *frame_shape), DTYPES.obs),
-            *(np.empty(shape, dtype) for dtype in DTYPES[1:]),
+        wide = {name: array.shape[2:] for name, array in rows._asdict().items()}
+        return make_chunk(
+            {
+                name: np.empty((*shape, *(wide[name] if name in WIDE else ())), dtype)
+                for name, dtype in DTYPES.items()
+                if name in wide
+            }
         )

@@ -6,6 +6,7 @@ A stored chunk is one immutable byte string, the same in memory and on disk:
 | --- | --- |
 | actions | int64 [T] |
 | rewards | float32 [T] |
+| policy, if it is remembered | float16 [T, units] |
 | where each block ends | uint32 [blocks] |
 | whether each block is a difference | bool [blocks] |
 | is_first, is_terminated | bool [T] each |
@@ -54,15 +55,19 @@ def digest_of(data: bytes) -> str:
 class ChunkCodec:
     """Turns chunks of one shape into byte strings, and parts of those into arrays."""
 
-    def __init__(self, chunk_length: int, frame_shape: tuple[int, ...]):
+    def __init__(
+        self, chunk_length: int, frame_shape: tuple[int, ...], policy_units: int = 0
+    ):
         self.chunk_length = chunk_length
         self.frame_shape = tuple(frame_shape)
+        self.policy_units = policy_units
         self._frame_bytes = prod(frame_shape)
         blocks = -(-chunk_length // BLOCK_FRAMES)
         parts = (  # wide types first, so that every part is aligned
             ("actions", "<i8", chunk_length),
             ("rewards", "<f4", chunk_length),
             ("ends", "<u4", blocks),
+            ("policy", "<f2", chunk_length * policy_units),
             ("is_difference", "?", blocks),
             ("is_first", "?", chunk_length),
             ("is_terminated", "?", chunk_length),
@@ -70,6 +75,8 @@ class ChunkCodec:
         self._parts = {}
         offset = 0
         for name, dtype, count in parts:
+            if count == 0:
+                continue
             self._parts[name] = (np.dtype(dtype), count, offset)
             offset += np.dtype(dtype).itemsize * count
         self._header_bytes = offset
@@ -97,20 +104,22 @@ class ChunkCodec:
     def field(self, data: bytes, name: str) -> np.ndarray:
         """Returns one field of a stored chunk (not `obs`) as a read-only view."""
         dtype, count, offset = self._parts[name]
-        return np.frombuffer(data, dtype, count, offset)
+        flat = np.frombuffer(data, dtype, count, offset)
+        return flat.reshape(-1, self.policy_units) if name == "policy" else flat
 
     def gather(
         self, chunks: Sequence[bytes], starts: Sequence[int], length: int
     ) -> dict[str, np.ndarray]:
         """Returns `length` rows of each stored chunk, as arrays [B, length, ...]."""
-        shape = (len(chunks), length)
+        wide = {"obs": self.frame_shape, "policy": (self.policy_units,)}
+        names = [*Chunk._fields, *(["policy"] if self.policy_units else [])]
         batch = {
-            name: np.empty((*shape, *(self.frame_shape if name == "obs" else ())), dt)
-            for name, dt in DTYPES._asdict().items()
+            name: np.empty((len(chunks), length, *wide.get(name, ())), DTYPES[name])
+            for name in names
         }
         for sequence, (data, start) in enumerate(zip(chunks, starts, strict=True)):
             self.read_frames(data, start, batch["obs"][sequence])
-            for name in Chunk._fields[1:]:
+            for name in names[1:]:
                 field = self.field(data, name)
                 batch[name][sequence] = field[start : start + length]
         return batch

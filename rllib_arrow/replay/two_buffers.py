@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from rllib_arrow.replay import snapshot
-from rllib_arrow.replay.chunk import Chunk, check_chunk
+from rllib_arrow.replay.chunk import Chunk, ChunkWithPolicy, check_chunk
 from rllib_arrow.replay.draws import Draw, LossTally, Origin
 from rllib_arrow.replay.memory import DividedMemory
 from rllib_arrow.replay.rules import DEFAULTS, RULES, check_settings
@@ -82,7 +82,13 @@ class TwoBufferReplay:
             task: A label for `stats()`; sampling never sees it.
         """
         check_chunk(chunk, self.chunk_length, self._codec and self._codec.frame_shape)
-        codec = self._codec or ChunkCodec(self.chunk_length, chunk.obs.shape[1:])
+        units = chunk.policy.shape[1] if isinstance(chunk, ChunkWithPolicy) else 0
+        codec = self._codec or ChunkCodec(self.chunk_length, chunk.obs.shape[1:], units)
+        if units != codec.policy_units:
+            raise ValueError(
+                f"chunk.policy has {units} columns; the first chunk had "
+                f"{codec.policy_units}, and one replay holds one shape."
+            )
         data = codec.encode(chunk, self._pool)
         record = Record(data, digest_of(data), self._added, task)
         self._memory.offer(chunk, record)
@@ -126,9 +132,16 @@ class TwoBufferReplay:
         return derive_rng(self._settings["seed"], "replay", *names)
 
     def gather(self, draw: Draw) -> dict[str, np.ndarray]:
-        """Returns the sequences of a draw as batch-major arrays [B, T, ...]."""
+        """Returns the sequences of a draw as batch-major arrays [B, T, ...].
+
+        Only long-term sequences come with a policy: what is being learned is not held
+        back by what was thought of it a moment ago.
+        """
         data = [record.data for record in draw.records]
-        return self._codec.gather(data, draw.starts.tolist(), draw.length)
+        batch = self._codec.gather(data, draw.starts.tolist(), draw.length)
+        if "policy" in batch and draw.buffer != "ltdm":
+            batch["policy"][:] = 0
+        return batch
 
     def sample(self, batch_size: int, length: int) -> dict[str, np.ndarray]:
         """Returns a minibatch: arrays [B, T, ...] named as the fields of a Chunk."""
@@ -185,6 +198,7 @@ class TwoBufferReplay:
         meta = {
             "settings": self._settings,
             "frame_shape": list(self._codec.frame_shape) if self._codec else None,
+            "policy_units": self._codec.policy_units if self._codec else 0,
             "added": self._added,
             "fresh_from": self._fresh_from,
             "generator": self._rng.bit_generator.state,
@@ -206,8 +220,8 @@ class TwoBufferReplay:
                     f"{self._settings[key]}; they must be equal."
                 )
         records = {record.serial: record for record in state["records"]}
-        shape = meta["frame_shape"]
-        self._codec = ChunkCodec(self.chunk_length, shape) if shape else None
+        shape, units = meta["frame_shape"], meta.get("policy_units", 0)
+        self._codec = ChunkCodec(self.chunk_length, shape, units) if shape else None
         self._added = meta["added"]
         self._fresh_from = meta.get("fresh_from", self._added)
         self._rng.bit_generator.state = meta["generator"]

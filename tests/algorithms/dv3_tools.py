@@ -14,7 +14,14 @@ SIDE, ACTIONS, B, T = 16, 5, 4, 6
 
 ALL_VARIANTS = dict.fromkeys(Variant._fields, True)
 # Every method of docs/beyond.md at once.
-ALL_BEYOND = {"rehearsal_interval": 1, "rehearsal_siblings": 2}
+ALL_BEYOND = {
+    "rehearsal_interval": 1,
+    "rehearsal_siblings": 2,
+    "cloning": True,
+    "advantage_scale": "state",
+    "ewc_scale": 0.01,
+    "l2_init_scale": 0.1,
+}
 
 SMALL = {
     "model_size": "nano",
@@ -41,6 +48,7 @@ def make_spec(
     spec.action_space = gym.spaces.Discrete(actions)
     names = ("model_size", *Variant._fields)
     spec.model_config = {name: getattr(config, name) for name in names}
+    spec.model_config["learns_spread"] = config.advantage_scale == "state"
     for name, value in changes.items():
         setattr(spec, name, value)
     return spec
@@ -57,14 +65,24 @@ def make_learner(
 
 
 def random_batches(
-    seed: int = 0, side: int = SIDE, actions: int = ACTIONS, b: int = B, t: int = T
+    seed: int = 0,
+    side: int = SIDE,
+    actions: int = ACTIONS,
+    b: int = B,
+    t: int = T,
+    with_policy: bool = False,
 ) -> Iterator[dict[str, np.ndarray]]:
     rng = np.random.default_rng(seed)
     while True:
-        yield {
+        batch = {
             "obs": rng.integers(0, 256, (b, t, side, side, 3), dtype=np.uint8),
             "actions": rng.integers(0, actions, (b, t)),
             "rewards": rng.normal(size=(b, t)).astype(np.float32),
             "is_first": rng.random((b, t)) < 0.1,
             "is_terminated": rng.random((b, t)) < 0.1,
         }
+        if with_policy:
+            policy = rng.dirichlet(np.ones(actions), (b, t))
+            values = rng.normal(size=(b, t, 1))
+            batch["policy"] = np.concatenate([policy, values], -1).astype(np.float16)
+        yield batch

@@ -39,7 +39,9 @@ def no_compiler(monkeypatch):
 
 def assert_alike(one: DV3Learner, other: DV3Learner) -> None:
     metrics = [
-        learner.learn_epoch(0, random_batches(), rehearsed=random_batches(1))
+        learner.learn_epoch(
+            0, random_batches(with_policy=True), rehearsed=random_batches(1)
+        )
         for learner in (one, other)
     ]
     for name in ALIKE:
@@ -107,8 +109,9 @@ class Waits(TorchDispatchMode):
 
 def test_an_update_never_waits_for_a_value():
     learner = make_learner(**ALL_BEYOND)
-    learner.learn_epoch(0, random_batches(), rehearsed=random_batches(1))
-    batch = {k: learner._to_device(v) for k, v in next(random_batches()).items()}
+    batches = random_batches(with_policy=True)
+    learner.learn_epoch(0, batches, rehearsed=random_batches(1))
+    batch = {k: learner._to_device(v) for k, v in next(batches).items()}
     with Waits() as waits:
         _, posterior = learner.update_world_model(batch)
         learner.update_actor_critic(posterior, batch)

@@ -19,7 +19,8 @@ from tests.algorithms.dv3_tools import ALL_BEYOND, make_learner, random_batches
 def fake_update(device: str, net_device: str | None = None) -> None:
     """Takes all updates' forward passes with tensors that are on `device` in name."""
     learner = make_learner(**ALL_BEYOND)
-    batch = {k: learner._to_device(v) for k, v in next(random_batches()).items()}
+    batches = random_batches(with_policy=True)
+    batch = {k: learner._to_device(v) for k, v in next(batches).items()}
     with FakeTensorMode(), torch.no_grad():
 
         def moved(tensor, to=device):

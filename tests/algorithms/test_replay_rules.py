@@ -22,7 +22,8 @@ ALL = {
     "ltdm_bounds": [0.1, 0.9],
     **ALL_BEYOND,
 }
-OF_DV3 = {key: ALL[key] for key in ("fifo_retention", "fifo_sampling", *ALL_BEYOND)}
+WITHOUT_LONG_TERM = ("fifo_retention", "fifo_sampling", *ALL_BEYOND)
+OF_DV3 = {key: ALL[key] for key in WITHOUT_LONG_TERM if key != "cloning"}
 
 
 def config_with(method, **settings):

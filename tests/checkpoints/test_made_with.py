@@ -28,6 +28,8 @@ REFUSED = {
     "gru_norm",
     "posterior_skip",
     "learned_initial_state",
+    "cloning",
+    "advantage_scale",
     "model_size",
     "cnn_depth",
     "mlp_units",

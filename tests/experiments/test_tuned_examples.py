@@ -36,7 +36,7 @@ def test_every_method_suite_and_setting_has_its_file():
     wanted |= {f"{m}_{s}_reduced" for m, s in product(METHODS, PAPER_SUITES)}
     wanted |= {f"{m}_smoke" for m in METHODS} | {"demo"}
     wanted |= {f"sweep_{k}_{s}" for k in ("ratio", "budget", "epochs") for s in SUITES}
-    wanted |= {f"{m}_minigrid" for m in METHODS}
+    wanted |= {f"{m}_minigrid" for m in METHODS} | {"arrow_minatar_hundredfold"}
     wanted |= {name.format(suite) for name, suite in product(CONTROLS, DESK_SUITES)}
     assert wanted == set(tuned_examples.names())
 

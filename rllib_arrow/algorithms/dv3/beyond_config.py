@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
+from ray.rllib.utils.annotations import override
+
 from rllib_arrow.algorithms.continual_config import ContinualConfig
-from rllib_arrow.settings import setting
+from rllib_arrow.settings import SettingError, setting
 
 
 class BeyondConfig(ContinualConfig):
@@ -22,3 +26,51 @@ class BeyondConfig(ContinualConfig):
     rehearsal_scale: float = setting(
         1.0, "Learning rate of rehearsal, as a multiple of `actor_lr`.", "> 0"
     )
+    cloning: bool = setting(
+        False,
+        "Remember with each row what the agent thought there (its policy and its "
+        "value, two bytes a number) and keep it near that on long-term rows.",
+    )
+    cloning_scale: float = setting(
+        0.05, "Weight of the KL to the policy that acted.", ">= 0"
+    )
+    cloning_value_scale: float = setting(
+        0.05, "Weight of the squared distance to the value of then, in symlog.", ">= 0"
+    )
+    advantage_scale: Literal["range", "state"] = setting(
+        "range",
+        "What advantages are divided by: the running range of all returns, or the "
+        "spread of returns that is learned for each state, so that rewards of any size "
+        "count alike.",
+    )
+    advantage_floor: float = setting(
+        0.1, "The smallest spread that advantages are divided by.", "> 0"
+    )
+    ewc_scale: float = setting(
+        0.0,
+        "Share of the distance to its running mean that a weight of the actor or the "
+        "world model is pulled back with each update, times its Fisher information "
+        "relative to the mean one; 0 for none.",
+        "[0, 1]",
+    )
+    ewc_updates: int = setting(
+        2000, "Updates over which mean and Fisher information reach back.", ">= 1"
+    )
+    l2_init_scale: float = setting(
+        0.0,
+        "How fast weights are pulled to the initial ones, as a multiple of their "
+        "learning rate; 0 for not at all.",
+        ">= 0",
+    )
+
+    @property
+    @override(ContinualConfig)
+    def remembers_policy(self) -> bool:
+        return self.cloning
+
+    @override(ContinualConfig)
+    def validate(self) -> None:
+        super().validate()
+        if self.cloning and self.rehearsed_buffer != "ltdm":
+            problem = "must be false where there is no long-term buffer"
+            raise SettingError("cloning", self.cloning, problem)

@@ -179,6 +179,8 @@ class DV3Config(BeyondConfig):
     def _model_config_auto_includes(self) -> dict[str, Any]:
         variant = {key: getattr(self, key) for key in Variant._fields}
         own = {"model_size": self.model_size, **variant}
+        own["remembers_policy"] = self.remembers_policy
+        own["learns_spread"] = self.advantage_scale == "state"
         return super()._model_config_auto_includes | own
 
     @override(AlgorithmConfig)

@@ -13,13 +13,15 @@ from ray.rllib.core import DEFAULT_MODULE_ID
 from torch import Tensor
 from torch import distributed as dist
 
+from rllib_arrow.algorithms.dv3.anchors import pull_to_initial, pull_to_mean
 from rllib_arrow.algorithms.dv3.objectives import Encoded
 from rllib_arrow.algorithms.dv3.rl_module import Dream, DV3RLModule
 from rllib_arrow.algorithms.dv3.update_parts import Parts
 from rllib_arrow.algorithms.peers import average, world_size
 from rllib_arrow.models.rssm import Posterior
 
-CLIPPED_AS = {"rehearsal": "actor"}  # optimisers of the same weights
+CLIPPED_AS = {"rehearsal": "actor", "spread": "critic"}
+HELD = ("world_model", "actor")  # what online EWC holds
 
 
 class Trains(NamedTuple):
@@ -46,6 +48,7 @@ class GradientSteps:
     _device: torch.device
     _generator: torch.Generator
     _return_quantiles: Tensor
+    _initial_weights: dict[Tensor, Tensor]  # by the weights of now; empty if not needed
 
     def take_update(self, trains: Trains, batch: dict[str, Tensor]) -> Learned:
         """Takes one minibatch's gradient steps."""
@@ -89,10 +92,18 @@ class GradientSteps:
         dream = self._dream(starts)
         valued = self.parts.value_dream(dream.states, dream.probs, starts_continue)
         return_range = self._track_return_range(valued.returns)
+        terms, told, trained = [], {}, ["actor", "critic"]
+        scale = None
+        if self.config.advantage_scale == "state":
+            term, scale, metrics = self.parts.spread_loss(dream.states[:-1], valued)
+            terms, told, trained = [term], metrics, [*trained, "spread"]
+        if self.config.cloning:
+            term, metrics = self.parts.cloning_loss(posterior.states, batch["policy"])
+            terms, told = [*terms, term], told | metrics
         loss, metrics = self.parts.actor_critic_loss(
-            valued, dream.actions, return_range
+            valued, dream.actions, return_range, scale
         )
-        metrics |= self._descend(loss, "actor", "critic")
+        metrics |= told | self._descend(sum(terms, loss), *trained)
         self._move_slow_critic()
         return metrics
 
@@ -178,4 +189,12 @@ class GradientSteps:
             norm = torch.nn.utils.clip_grad_norm_(params, limit)
             norms[f"{name}_grad_norm"] = norm
             optimizer.step()
+            self._hold(name, optimizer)
         return norms
+
+    def _hold(self, name: str, optimizer: torch.optim.Adam) -> None:
+        """Pulls weights back after a step, if they are anchored: see `anchors`."""
+        if self.config.ewc_scale and name in HELD:
+            pull_to_mean(optimizer, self.config.ewc_scale, self.config.ewc_updates)
+        if self._initial_weights and name not in CLIPPED_AS:
+            pull_to_initial(optimizer, self._initial_weights, self.config.l2_init_scale)

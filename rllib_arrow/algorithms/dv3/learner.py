@@ -54,6 +54,8 @@ class DV3Learner(GradientSteps, TorchLearner):
         self.net: DV3RLModule = self.module[DEFAULT_MODULE_ID]
         self._generator = torch.Generator(self._device)
         self._return_quantiles = torch.tensor([0.05, 0.95], device=self._device)
+        params = self.net.parameters() if self.config.l2_init_scale else ()
+        self._initial_weights = {param: param.detach().clone() for param in params}
         self._compute(self._decides_to_compile())
 
     def _decides_to_compile(self) -> bool:
@@ -85,13 +87,15 @@ class DV3Learner(GradientSteps, TorchLearner):
         net = self.module[module_id]
         world_model = torch.nn.ModuleList(net.world_model_parts())
         on_gpu = self._device.type == "cuda"
+        rehearsal_lr = config.rehearsal_scale * config.actor_lr
         for name, part, lr, eps in (
             ("world_model", world_model, config.world_model_lr, 1e-8),
             ("actor", net.actor, config.actor_lr, 1e-5),
             ("critic", net.critic, config.critic_lr, 1e-5),
-            ("rehearsal", net.actor, config.rehearsal_scale * config.actor_lr, 1e-5),
+            ("rehearsal", config.rehearsal_interval and net.actor, rehearsal_lr, 1e-5),
+            ("spread", getattr(net, "spread_head", None), config.critic_lr, 1e-5),
         ):
-            if name == "rehearsal" and not config.rehearsal_interval:
+            if not part:
                 continue
             params = list(part.parameters())
             self.register_optimizer(
@@ -141,8 +145,9 @@ class DV3Learner(GradientSteps, TorchLearner):
         super()._set_optimizer_state({name: state[name] for name in known})
         for optimizer in self._named_optimizers.values():
             for param, moments in optimizer.state.items():
-                for key in ("exp_avg", "exp_avg_sq"):
-                    moments[key] = torch.empty_like(param.data).copy_(moments[key])
+                for key, moment in moments.items():
+                    if moment.shape == param.shape:
+                        moments[key] = torch.empty_like(param.data).copy_(moment)
 
     def compute_loss_for_module(self, **kwargs: Any) -> Tensor:
         """Refuses: a single loss on a single batch is not how this learner learns."""

@@ -161,11 +161,20 @@ def value_dream(
 
 
 def actor_critic_loss(
-    config: Any, valued: ValuedDream, actions: Tensor, return_range: Tensor
+    config: Any,
+    valued: ValuedDream,
+    actions: Tensor,
+    return_range: Tensor,
+    scale: Tensor | None = None,
 ) -> tuple[Tensor, Metrics]:
-    """Returns the sum of both losses, whose gradients do not meet."""
+    """Returns the sum of both losses, whose gradients do not meet.
+
+    Advantages are divided by the return range, or by a scale for each state [H, N].
+    """
     values, returns, weights = valued.values, valued.returns, valued.weights
-    advantages = (returns - values[:-1]) / return_range.clamp(min=1.0)
+    if scale is None:
+        scale = return_range.clamp(min=1.0)
+    advantages = (returns - values[:-1]) / scale
     actor, policy_entropy = losses.actor_loss(
         valued.probs, actions, advantages, weights, config.entropy_scale
     )

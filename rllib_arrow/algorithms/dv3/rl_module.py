@@ -14,7 +14,7 @@ from torch import Tensor
 from rllib_arrow.algorithms.forward import ForwardByActing
 from rllib_arrow.errors import UserError
 from rllib_arrow.models.actor_critic import Actor, TwoHotHead
-from rllib_arrow.models.distributions import sample_index
+from rllib_arrow.models.distributions import BINS, sample_index, two_hot_symlog
 from rllib_arrow.models.images import Decoder, Encoder, images_to_float
 from rllib_arrow.models.layers import MLP
 from rllib_arrow.models.rssm import RSSM, Posterior
@@ -46,7 +46,10 @@ class DV3RLModule(ForwardByActing, TorchRLModule, InferenceOnlyAPI):
         variant = Variant(*(self.model_config.get(k, False) for k in Variant._fields))
         self.rssm = RSSM(size, self.encoder.units, self.num_actions, variant)
         self.actor = Actor(size, self.num_actions)
+        self.remembers_policy = self.model_config.get("remembers_policy", False)
         if self.inference_only:
+            if self.remembers_policy:
+                self.critic = TwoHotHead(size)
             return
         self.decoder = Decoder(size.state, shape, size.cnn_depth)
         self.reward_head = TwoHotHead(size)
@@ -55,6 +58,9 @@ class DV3RLModule(ForwardByActing, TorchRLModule, InferenceOnlyAPI):
         self.slow_critic = copy.deepcopy(self.critic).requires_grad_(False)
         # Running 5th and 95th percentile of the dreams' returns.
         self.register_buffer("return_range", torch.zeros(2))
+        if self.model_config.get("learns_spread", False):
+            units = size.gru_units + size.latent_units
+            self.spread_head = MLP(units, 0, 0, BINS, zero_output=True)
 
     def _image_shape(self) -> tuple[int, int, int]:
         space = self.observation_space
@@ -73,9 +79,10 @@ class DV3RLModule(ForwardByActing, TorchRLModule, InferenceOnlyAPI):
             "decoder",
             "reward_head",
             "continue_head",
-            "critic",
+            *([] if self.remembers_policy else ["critic"]),
             "slow_critic",
             "return_range",
+            "spread_head",
         ]
 
     def world_model_parts(self) -> list[torch.nn.Module]:
@@ -127,6 +134,17 @@ class DV3RLModule(ForwardByActing, TorchRLModule, InferenceOnlyAPI):
         probs = self.actor(torch.cat([h, z], dim=-1))
         actions = sample_index(probs, uniform[:, 0])
         return actions, (h, z, actions)
+
+    @torch.no_grad()
+    def think(self, state: tuple[Tensor, ...]) -> Tensor:
+        """Returns what to remember of the state that `act` returned with an action.
+
+        float16 [N, num_actions + 1]: the probabilities that the action was drawn from,
+        and the value in symlog.
+        """
+        states = torch.cat(state[:2], dim=-1)
+        value = two_hot_symlog(self.critic(states)).unsqueeze(-1)
+        return torch.cat([self.actor(states), value], dim=-1).half()
 
     # Learning
 

@@ -15,7 +15,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from rllib_arrow.algorithms.dv3 import objectives, rehearsal
+from rllib_arrow.algorithms.dv3 import cloning, objectives, rehearsal, spread
 from rllib_arrow.algorithms.dv3.rl_module import Dream, DV3RLModule
 from rllib_arrow.models import unroll
 from rllib_arrow.models.layers import StateLinear
@@ -29,6 +29,8 @@ AROUND_LOOPS = (
     "value_dream",
     "actor_critic_loss",
     "rehearsal_loss",
+    "cloning_loss",
+    "spread_loss",
 )
 # torch counts the parts of all learners that a process ever makes as one function.
 MOST_GRAPHS = 1024
@@ -57,6 +59,8 @@ class Parts:
         self.value_dream = partial(objectives.value_dream, net, config)
         self.actor_critic_loss = partial(objectives.actor_critic_loss, config)
         self.rehearsal_loss = partial(rehearsal.rehearsal_loss, net, config)
+        self.cloning_loss = partial(cloning.cloning_loss, net, config)
+        self.spread_loss = partial(spread.spread_loss, net, config)
 
     def unroll(self, encoded: objectives.Encoded, noise: Tensor) -> Posterior:
         """Goes through encoded sequences step by step."""
