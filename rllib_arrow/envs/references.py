@@ -106,6 +106,9 @@ PAPER_SOURCES = {
 }
 
 # Single-task ARROW at desk scale, where the paper has no scores: the median over seeds
-# at the end of training.
-SINGLE: dict[str, dict[str, float]] = {}
+# at the end of training (`docs/results/minatar/runs/single`).
+SINGLE: dict[str, dict[str, float]] = {
+    "minatar": {"space_invaders": 12.828, "breakout": 3.156, "freeway": 22.672},
+    "minigrid": {"lava_gap": 0.638},
+}
 SINGLE_SOURCE = "median of the single-task runs in docs/results"

@@ -190,7 +190,7 @@ def test_every_task_ships_a_measured_random_score_with_its_source(suite):
     for reference in references.values():
         assert reference.random_episodes >= needed
         assert "random_scores" in reference.source
-        assert (reference.arrow is None) == suite.startswith("min")
+        assert reference.arrow is not None or suite.startswith("min")
         assert reference.arrow is None or reference.arrow > reference.random
 
 

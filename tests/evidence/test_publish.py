@@ -13,7 +13,9 @@ from benchmarks.evidence.publish import (
     publish,
     recall,
 )
+from benchmarks.evidence.runner import ROOT
 from rllib_arrow import load_runs
+from rllib_arrow.envs.references import SINGLE
 
 MARKED = """# Games
 
@@ -200,3 +202,15 @@ def test_published_runs_are_not_run_again_where_the_storage_is_new(
     assert finished_seeds(plan.group("games/single"), elsewhere) == []
     publish(plan, elsewhere, out, tell=lambda line: None)
     assert {p: p.read_bytes() for p in sorted(out.rglob("*.md"))} == pages
+
+
+def test_shipped_single_task_scores_are_the_medians_of_the_published_runs():
+    scores = load_runs(ROOT / "docs/results/minatar/runs/single").scores
+    last = scores[scores.epoch == scores.epoch.max()]
+    shipped = {
+        task if suite == "minatar" else f"{suite}/{task}": score
+        for suite, tasks in SINGLE.items()
+        for task, score in tasks.items()
+    }
+    medians = last.groupby("eval_task").return_mean.median()
+    assert shipped == pytest.approx(medians.to_dict(), abs=5e-4)
