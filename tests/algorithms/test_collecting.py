@@ -56,15 +56,20 @@ def test_an_epoch_begun_ahead_is_played_with_the_weights_from_before():
     assert ("asked", 4, "asterix", "weights 1", 0) in driver.events
 
 
+def quick_learner():
+    """One epoch changes its actions."""
+    return tiny_config().training(actor_lr=0.1).continual(collect_ahead=True)
+
+
 def test_epochs_collected_ahead_are_the_same_anywhere_and_after_a_restart(
     tmp_path, ray_two_cpus
 ):
-    here = tiny_config().continual(collect_ahead=True).build_algo()
+    here = quick_learner().build_algo()
     train(here, 4)
     truth = digest(here), scores(here)
     here.stop()
 
-    config = tiny_config().continual(collect_ahead=True)
+    config = quick_learner()
     config.env_runners(num_env_runners=1, num_cpus_per_env_runner=0)
     config.learners(num_learners=1, num_cpus_per_learner=0)
     config.evaluation(
@@ -82,6 +87,11 @@ def test_epochs_collected_ahead_are_the_same_anywhere_and_after_a_restart(
     apart.restore_from_path(path)
     train(apart, 2)
     assert (digest(apart), scores(apart)) == truth
+    # It matters: without the older weights another epoch would be played.
+    apart.restore_from_path(path)
+    apart.collector.set_state(None)
+    train(apart, 2)
+    assert digest(apart) != truth[0]
     apart.stop()
 
 
