@@ -18,13 +18,19 @@ from benchmarks.evidence.records import (
     RunDirectory,
     odd_commits,
 )
-from benchmarks.evidence.tables import headline_table, page_tables, paper_table
+from benchmarks.evidence.tables import (
+    headline_table,
+    inside_tables,
+    page_tables,
+    paper_table,
+)
 from rllib_arrow import load_runs
 from rllib_arrow.files import write_aside
 from rllib_arrow.reports import write_report
 from rllib_arrow.runs.load import Runs
 
 RUNS = "runs"
+INSIDE = "inside"  # the page on which parts forgot, of all suites
 RECALLED = "published"  # in place of a trial's directory
 OWN = "<!-- Written by `make evidence`. -->\n"
 
@@ -44,6 +50,7 @@ def publish(plan: Plan, storage: Path, out: Path, tell: Callable[[str], None]) -
     between markers are replaced. Pages without a finished run are left alone.
     """
     reports: dict[str, Runs] = {}
+    inside: dict[str, str] = {}
     for page in plan.pages:
         copied = [
             directory
@@ -69,7 +76,10 @@ def publish(plan: Plan, storage: Path, out: Path, tell: Callable[[str], None]) -
             reports[f"{page.name}/{name}"] = runs
             blocks |= page_tables(page, name, runs, shown.notes)
             blocks |= paper_table(page, name, runs)
+            if name == "report":
+                inside |= inside_tables(page, runs)
         _write_blocks(out / page.name / "README.md", blocks)
+    _write_blocks(out / INSIDE / "README.md", inside)
     if reports and plan.headline:
         table = headline_table(plan, reports)
         _write_blocks(out / "README.md", {"headline": table})

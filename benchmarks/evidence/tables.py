@@ -12,6 +12,7 @@ import pandas as pd
 from benchmarks.evidence.plan import Page, Plan
 from rllib_arrow.metrics.statistics import Summary, summarise
 from rllib_arrow.reports import paper
+from rllib_arrow.reports.inside_section import parts_table
 from rllib_arrow.runs.load import Runs
 
 LESS, MORE = "less is better", "more is better"
@@ -182,6 +183,20 @@ def paper_table(page: Page, report: str, runs: Runs) -> dict[str, str]:
             rows.append([METRICS[metric][0], *cells])
         if rows:
             blocks[f"paper {setting}"] = markdown(head, rows)
+    return blocks
+
+
+# Inside
+
+
+def inside_tables(page: Page, runs: Runs) -> dict[str, str]:
+    """Returns what the parts of each method forgot, in a block per setting."""
+    blocks = {}
+    for setting in dict.fromkeys(runs.inside.setting):
+        of_setting = runs.inside[runs.inside.setting == setting]
+        table = parts_table(of_setting, setting, _ordered(of_setting.method))
+        if table.rows:
+            blocks[f"{page.name} {setting}"] = table.markdown()
     return blocks
 
 

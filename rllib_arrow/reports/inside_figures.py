@@ -11,13 +11,17 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
-from matplotlib.ticker import FuncFormatter, MaxNLocator, PercentFormatter
+from matplotlib.ticker import (
+    FuncFormatter,
+    MaxNLocator,
+    NullFormatter,
+    PercentFormatter,
+)
 from PIL import Image
 
 from rllib_arrow.envs.suites import task_label
 from rllib_arrow.reports.inside_view import MAX_METHODS, InsideView, over_seeds
 from rllib_arrow.reports.style import (
-    FAINT,
     INK,
     PALETTE,
     WIDTH,
@@ -44,10 +48,11 @@ MEASURES = {
     "dormant": "Dormant units",
     "effective_rank": "Effective rank",
     "weight_norm": "Weight norm",
-    "distance": "From the start",
+    "distance": "Distance moved",
     "gradient_norm": "Gradient norm",
 }
 BUFFER_NAMES = {"fifo": "FIFO", "ltdm": "Long-term"}
+GREYS = ("#b4bcc9", "#465063")  # of the two buffers
 _AXIS = 0.42  # inches below the last row, for the frames
 
 
@@ -60,6 +65,9 @@ def parts_figure(view: InsideView) -> Figure:
         for ax, method in zip(line, view.methods, strict=True):
             rows = view.forgotten
             rows = rows[(rows.part == part) & (rows.method == method)]
+            if rows.empty:
+                _say_none(ax)
+                continue
             _each_line(ax, rows, "task", view.tasks, "forgotten")
             ax.axhline(0, color=INK, linewidth=0.8)
             ax.axhline(1, color=INK, linewidth=0.8, linestyle=":")
@@ -82,18 +90,24 @@ def plasticity_figure(view: InsideView) -> Figure:
         for ax, method in zip(line, view.methods, strict=True):
             own = rows[(rows.measure == measure) & (rows.method == method)]
             _each_line(ax, own, "part", parts, "value", bands=False)
-            if measure == "gradient_norm" and (own.value > 0).any():
-                ax.set_yscale("log")
-            elif measure == "dormant":
-                ax.yaxis.set_major_formatter(PercentFormatter(1, decimals=0))
-            else:
-                ax.yaxis.set_major_formatter(FuncFormatter(short_number))
-            if measure != "gradient_norm":
-                ax.set_ylim(bottom=0)
-                ax.yaxis.set_major_locator(MaxNLocator(3, min_n_ticks=2))
+            _value_axis(ax, measure)
             _mark_switches(ax, view)
     legend_below(figure, _lines(labels), labels)
     return figure
+
+
+def _value_axis(ax: Axes, measure: str) -> None:
+    if measure == "gradient_norm":  # of networks that differ a thousandfold
+        ax.set_yscale("log")
+        ax.yaxis.set_minor_formatter(NullFormatter())
+    else:
+        # Lines along zero stay in sight.
+        top = ax.get_ylim()[1]
+        ax.set_ylim(-0.04 * top, top)
+        ax.yaxis.set_major_locator(MaxNLocator(3, min_n_ticks=2))
+    percent = PercentFormatter(1, decimals=0)
+    plain = FuncFormatter(short_number)
+    ax.yaxis.set_major_formatter(percent if measure == "dormant" else plain)
 
 
 def memory_figure(view: InsideView) -> Figure:
@@ -110,24 +124,23 @@ def memory_figure(view: InsideView) -> Figure:
     buffers = [BUFFER_NAMES[b] for b in BUFFERS]
     figure, axes = _grid(view, rows, 0.95, [*tasks, *buffers])
     colours = [PALETTE[i % len(PALETTE)] for i in range(len(tasks))]
-    greys = (FAINT, "#7b8494")
     for column, method in enumerate(view.methods):
         own = mean[mean.method == method]
         for line, buffer in zip(axes, held, strict=False):
             chunks = own[(own.buffer == buffer) & (own.measure == "chunks")]
             _stack(line[column], chunks, "task", view.tasks, colours)
         shares = own[own.measure == "minibatches"]
-        _stack(axes[-2, column], shares, "buffer", BUFFERS, greys)
+        _stack(axes[-2, column], shares, "buffer", BUFFERS, GREYS)
         axes[-2, column].set_ylim(0, 1)
         axes[-2, column].yaxis.set_major_formatter(PercentFormatter(1, decimals=0))
         ages = own[own.measure == "age_median"]
-        for buffer, colour in zip(BUFFERS, ("#9aa2b1", INK), strict=True):
+        for buffer, colour in zip(BUFFERS, GREYS, strict=True):
             one = ages[ages.buffer == buffer].sort_values("frames")
             axes[-1, column].plot(one.frames, one.value, color=colour, linewidth=1.6)
         axes[-1, column].set_ylim(bottom=0)
         for ax in axes[:, column]:
             _mark_switches(ax, view)
-    patches = [Patch(color=colour) for colour in (*colours, *greys)]
+    patches = [Patch(color=colour) for colour in (*colours, *GREYS)]
     legend_below(figure, patches, [*tasks, *buffers])
     return figure
 
@@ -180,7 +193,7 @@ def _grid(
         width,
         height,
         left=left,
-        gap=0.42,
+        gap=0.52,
         below=-0.16,
         legend=room + _AXIS + 0.16,
     )
@@ -248,9 +261,14 @@ def _stack(
         ax.stackplot(table.index, table.to_numpy().T, colors=colours, linewidth=0)
         ax.set_ylim(bottom=0)
     else:
-        where = {"transform": ax.transAxes, "ha": "center", "va": "center", "size": 9}
-        ax.text(0.5, 0.5, "none", **where)
-        ax.set_yticks([])
+        _say_none(ax)
+
+
+def _say_none(ax: Axes) -> None:
+    where = {"transform": ax.transAxes, "ha": "center", "va": "center", "size": 9}
+    ax.text(0.5, 0.5, "none", **where)
+    ax.set_yticks([])
+    ax.grid(visible=False)
 
 
 def _mark_switches(ax: Axes, view: InsideView) -> None:

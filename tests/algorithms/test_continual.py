@@ -156,11 +156,12 @@ def test_arrow_is_dv3_but_for_the_long_term_memory():
 
 def test_the_papers_placement_changes_nothing_but_the_place_of_work():
     def run(config):
-        algorithm = config.build_algo()
+        algorithm = config.continual(diagnostics=True).build_algo()
         results = train(algorithm, 4)
+        seen = (algorithm.run_directory.local / "inside.csv").read_text()
         table = scores(algorithm)
         algorithm.stop()
-        return table, results
+        return (table, seen), results
 
     local, _ = run(tiny_config())
     paper = read_experiment(tuned_examples.find("arrow_atari")).config

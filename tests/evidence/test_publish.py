@@ -16,6 +16,7 @@ from benchmarks.evidence.publish import (
 from benchmarks.evidence.runner import ROOT
 from rllib_arrow import load_runs
 from rllib_arrow.envs.references import SINGLE
+from rllib_arrow.runs.inside import Inside, to_csv
 
 MARKED = """# Games
 
@@ -214,3 +215,19 @@ def test_shipped_single_task_scores_are_the_medians_of_the_published_runs():
     }
     medians = last.groupby("eval_task").return_mean.median()
     assert shipped == pytest.approx(medians.to_dict(), abs=5e-4)
+
+
+def test_what_parts_forgot_is_copied_and_stands_on_a_page_of_its_own(
+    make_runner, plan, storage, out
+):
+    make_runner(["games/default/"])[0].go()
+    rows = [(0, "a", 0.2), (2, "a", 1.0), (4, "a", 0.6), (0, "b", 0.2), (4, "b", 1.0)]
+    found = [Inside(e, task, 1, "actor", "agreement", v) for e, task, v in rows]
+    for trial in storage.glob("games/default/*/00000_*"):
+        (trial / "inside.csv").write_text(to_csv(Inside, found))
+    publish(plan, storage, out, lambda line: None)
+    assert (out / "games/runs/default/dv3_3/inside.csv").exists()
+    page = (out / "inside" / "README.md").read_text()
+    assert "<!-- evidence: games default -->" in page
+    assert "| actor | 0.50 [0.50, 0.50] | 0.50 [0.50, 0.50] | +0.00 [" in page
+    assert "Inside" in (out / "games/report/index.html").read_text()
