@@ -119,7 +119,11 @@ def memory_figure(view: InsideView) -> Figure:
     held = [
         b for b in BUFFERS if ((mean.buffer == b) & (mean.measure == "chunks")).any()
     ]
-    rows = [*(f"{BUFFER_NAMES[b]}, chunks" for b in held), "Minibatches", "Median age"]
+    rows = [
+        *(f"{BUFFER_NAMES[b]}, chunks" for b in held),
+        "Minibatches",
+        "Median age, chunks",
+    ]
     tasks = [task_label(view.suite, task) for task in view.tasks]
     buffers = [BUFFER_NAMES[b] for b in BUFFERS]
     figure, axes = _grid(view, rows, 0.95, [*tasks, *buffers])
@@ -186,7 +190,7 @@ def _grid(
     """A row of panels for each name, a column for each method."""
     width = WIDTH if len(view.methods) > 1 else 6.4
     room = legend_room(labels, width)
-    left = 0.55 + 0.085 * max(map(len, rows))
+    left = 0.6 + 0.085 * max(map(len, rows))
     figure, axes = panels(
         len(rows),
         len(view.methods),
@@ -205,7 +209,7 @@ def _grid(
                 ax.set_xlabel("")
                 ax.set_xticklabels([])
         line[0].set_ylabel(name, rotation=0, ha="right", va="center")
-        line[0].yaxis.set_label_coords(-0.42 / _width(line[0], width), 0.5)
+        line[0].yaxis.set_label_coords(-0.48 / _width(line[0], width), 0.5)
     for ax, method in zip(axes[0], view.methods, strict=True):
         ax.set_title(f"{method} ({seeds_label(view.seeds(method))})", loc="left")
     end = view.exposures[-1].end * view.frames_per_epoch

@@ -53,13 +53,14 @@ def _section(view: InsideView) -> Section:
             ),
             parts_table(view.inside, view.setting, view.methods),
         ]
-    parts.append(
-        Picture(
-            f"inside_plasticity_{name}",
-            "Plasticity of each network on recent rows; medians over seeds.",
-            partial(plasticity_figure, view),
+    if (view.inside.task == "").any():
+        parts.append(
+            Picture(
+                f"inside_plasticity_{name}",
+                "Plasticity of each network on recent rows; medians over seeds.",
+                partial(plasticity_figure, view),
+            )
         )
-    )
     if len(view.memory):
         parts.append(
             Picture(
