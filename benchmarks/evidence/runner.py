@@ -98,7 +98,8 @@ class Runner:
         resume = directory.can_resume
         record = directory.record if resume else Record()
         command = directory.run.command(self._rllib, self._storage, resume)
-        record.command = [Path(command[0]).name, *command[1:]]
+        words = (word.removeprefix(f"{ROOT}/") for word in command[1:])
+        record.command = [Path(command[0]).name, *words]
         if record.commits[-1:] != [commit := self._commit()]:
             record.commits.append(commit)
         directory.note(record)

@@ -165,3 +165,12 @@ def test_time_left_goes_by_the_runs_that_are_most_alike():
 )
 def test_durations_are_told_as_a_person_would(seconds, said):
     assert duration(seconds) == said
+
+
+def test_commands_are_recorded_without_the_place_of_the_checkout(
+    make_runner, storage, plan, monkeypatch
+):
+    monkeypatch.setattr("benchmarks.evidence.runner.ROOT", storage.parent)
+    make_runner(["games/default/arrow_3"])[0].go()
+    told = RunDirectory(storage, plan.runs()[0]).record.command
+    assert told[-4:] == ["--storage", "storage/games/default", "--name", "arrow_3"]
