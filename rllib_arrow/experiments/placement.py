@@ -125,6 +125,9 @@ def _shortage(
     algorithm = algorithm_class(experiment.run)
     for plain in examples(config):
         request = algorithm.default_resource_request({"env": experiment.env, **plain})
+        if not all(request.bundles):
+            actors = "num_cpus_per_env_runner and num_cpus_per_learner"
+            raise UserError(f"{experiment.file}: {actors} must be above 0 under Tune")
         for kind, need in request.required_resources.items():
             have = cluster.get(kind, 0)
             if need > have:

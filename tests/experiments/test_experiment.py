@@ -269,6 +269,13 @@ def test_actors_whose_number_counts_are_not_spared(files):
             placement.place(experiment, {"CPU": 1, "GPU": 1})
 
 
+def test_an_actor_that_asks_for_nothing_is_refused(files):
+    settings = ["num_env_runners=1", "num_cpus_per_env_runner=0"]
+    experiment = read_experiment(files / "base.yaml", settings)
+    with pytest.raises(UserError, match=r"num_cpus_per_env_runner and .* above 0"):
+        placement.place(experiment, CLUSTER)
+
+
 def test_a_resumed_run_needs_what_it_was_placed_on(files, tmp_path, monkeypatch):
     monkeypatch.setattr(launch.tune.Tuner, "restore", lambda path, **options: "tuner")
     location = str(tmp_path / "run")

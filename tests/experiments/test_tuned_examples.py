@@ -286,3 +286,22 @@ def test_each_family_trains_a_shortened_epoch(method, suite, tmp_path, ray_two_c
     assert main([*argv, *options({**TINY, **small})]) == 0
     (scores,) = tmp_path.glob(f"{method}_{suite}/*/evaluations.csv")
     assert len(scores.read_text().splitlines()) > 1
+
+
+@pytest.mark.slow
+def test_the_papers_placement_gives_the_scores_of_one_process(
+    tmp_path, capsys, ray_two_cpus
+):
+    """All actors fit on two CPUs if they ask for little; else the machine is small."""
+    small = TINY | TINY_WORLD_MODEL | {"curriculum.tasks": "[boxing, enduro]"}
+    free = {"num_cpus_per_learner": 0.25, "num_cpus_per_env_runner": 0.25}
+    tables = []
+    for name, placed in {"small": {}, "apart": free}.items():
+        argv = ["train", "file", "arrow_atari", "--storage", str(tmp_path)]
+        argv += ["--name", name, *options(small | placed)]
+        assert main(argv) == 0, capsys.readouterr()
+        fewer = "does the work of num_env_runners=1, num_learners=1, with the same"
+        assert (fewer in capsys.readouterr().out) == (name == "small")
+        [scores] = tmp_path.glob(f"{name}/*/evaluations.csv")
+        tables.append(scores.read_text())
+    assert tables[0] == tables[1] and len(tables[0].splitlines()) == 7
