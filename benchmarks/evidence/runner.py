@@ -161,12 +161,13 @@ class Runner:
         finished = [(d.run, d.record.seconds) for d in self._directories if d.finished]
         if not finished:
             return None
-        elapsed = {a.directory.run: time.monotonic() - a.began for a in self._active}
+        now = time.monotonic()
+        elapsed = {a.directory.run.path: now - a.began for a in self._active}
         total = 0.0
         for directory in self._directories:
             if not directory.finished:
                 run = directory.run
-                spent = directory.record.seconds + elapsed.get(run, 0.0)
+                spent = directory.record.seconds + elapsed.get(run.path, 0.0)
                 total += max(0.0, _expected(run, finished) - spent)
         return total / self._jobs
 

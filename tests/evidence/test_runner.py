@@ -14,7 +14,7 @@ from benchmarks.evidence.records import (
     commit_of,
     odd_commits,
 )
-from benchmarks.evidence.runner import _expected, duration
+from benchmarks.evidence.runner import Runner, _expected, duration
 
 ALL = ["arrow_3", "dv3_3", "arrow_1", "dv3_1"]
 
@@ -174,3 +174,15 @@ def test_commands_are_recorded_without_the_place_of_the_checkout(
     make_runner(["games/default/arrow_3"])[0].go()
     told = RunDirectory(storage, plan.runs()[0]).record.command
     assert told[-4:] == ["--storage", "storage/games/default", "--name", "arrow_3"]
+
+
+def test_time_left_is_told_of_runs_whose_settings_are_lists(storage, rllib):
+    settings = (("label_settings", ["tau"]),)
+    runs = [
+        PlannedRun("games/default", "ARROW", "arrow_minatar", seed, "", settings)
+        for seed in (1, 2, 3)
+    ]
+    told: list[str] = []
+    runner = Runner(runs, storage, [str(rllib)], lambda: "c1", 2, tell=told.append)
+    assert runner.go()
+    assert any("1 of 3 runs finished; 1 under way; time left" in t for t in told)
