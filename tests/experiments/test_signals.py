@@ -40,7 +40,7 @@ def test_before_ray_starts_a_signal_ends_the_command_with_its_code(number, code)
     process.start()
     begun.wait()
     os.kill(process.pid, number)
-    process.join(10)
+    process.join(60)
     assert process.exitcode == code
 
 
