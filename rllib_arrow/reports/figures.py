@@ -24,6 +24,7 @@ from rllib_arrow.reports.style import (
     legend_room,
     method_label,
     method_style,
+    panel_title,
     panels,
     seeds_label,
     short_number,
@@ -56,7 +57,7 @@ def curves_figure(comparison: Comparison, raw: bool = False) -> Figure:
         ]
         _mark_cycles(ax, curves[0])
         name = method_label(result.method, comparison.sweep).replace("\n", " ")
-        ax.set_title(f"{name} ({seeds_label(len(curves))})", loc="left")
+        panel_title(ax, f"{name} ({seeds_label(len(curves))})")
         frames_axis(ax)
     for ax in axes.flat[len(comparison.methods) :]:
         ax.set_visible(False)

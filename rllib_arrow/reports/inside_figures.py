@@ -29,6 +29,7 @@ from rllib_arrow.reports.style import (
     frames_axis,
     legend_below,
     legend_room,
+    panel_title,
     panels,
     seeds_label,
     short_number,
@@ -211,7 +212,7 @@ def _grid(
         line[0].set_ylabel(name, rotation=0, ha="right", va="center")
         line[0].yaxis.set_label_coords(-0.48 / _width(line[0], width), 0.5)
     for ax, method in zip(axes[0], view.methods, strict=True):
-        ax.set_title(f"{method} ({seeds_label(view.seeds(method))})", loc="left")
+        panel_title(ax, f"{method} ({seeds_label(view.seeds(method))})")
     end = view.exposures[-1].end * view.frames_per_epoch
     for ax in axes.flat:
         ax.set_xlim(0, end)

@@ -190,5 +190,12 @@ def short_number(value: float, _position: int = 0) -> str:
     return f"{value:g}"
 
 
+def panel_title(ax: Axes, text: str) -> None:
+    """Sets a title that is no wider than its axes."""
+    title = ax.set_title(text, loc="left")
+    width, room = title.get_window_extent().width, ax.get_window_extent().width
+    title.set_fontsize(title.get_fontsize() * min(1.0, room / width))
+
+
 def seeds_label(count: int) -> str:
     return f"{count} seed{'' if count == 1 else 's'}"
