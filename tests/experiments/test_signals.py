@@ -23,6 +23,9 @@ FORK = multiprocessing.get_context("fork")
 
 
 def train_for_ever(begun) -> None:
+    # The tests may run under `nohup`, whose wish the command would respect.
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
+
     def wait(name: str) -> None:
         begun.set()
         time.sleep(60)
