@@ -9,6 +9,8 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from torch import nn
 
+from rllib_arrow.metrics import drift
+
 Arrays = dict[str, np.ndarray]
 
 
@@ -18,6 +20,14 @@ class Finding(NamedTuple):
     part: str
     measure: str
     value: float
+
+
+def actor_critic_drift(then: Arrays, now: Arrays) -> Iterator[Finding]:
+    """Yields how far policy, whole agent and value have moved."""
+    for part in ("actor", "agent"):
+        yield Finding(part, "kl", drift.mean_kl(then[part], now[part]))
+        yield Finding(part, "agreement", drift.agreement(then[part], now[part]))
+    yield Finding("critic", "drift", drift.value_drift(then["critic"], now["critic"]))
 
 
 class Anatomy(ABC):

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from rllib_arrow.algorithms.dv3.pictures import story
 from rllib_arrow.algorithms.dv3.rl_module import DV3RLModule
-from rllib_arrow.inside.anatomy import Anatomy, Arrays, Finding
+from rllib_arrow.inside.anatomy import Anatomy, Arrays, Finding, actor_critic_drift
 from rllib_arrow.metrics import drift
 from rllib_arrow.models.distributions import one_hot, two_hot_loss, two_hot_mean
 from rllib_arrow.models.images import images_to_float
@@ -78,12 +78,7 @@ class DreamerAnatomy(Anatomy):
         yield Finding("continuation", "error", error)
         loss = drift.binary_loss(now["continuation"], ~ends)
         yield Finding("continuation", "loss", loss)
-        for part in ("actor", "agent"):
-            yield Finding(part, "kl", drift.mean_kl(then[part], now[part]))
-            agreement = drift.agreement(then[part], now[part])
-            yield Finding(part, "agreement", agreement)
-        moved = drift.value_drift(then["critic"], now["critic"])
-        yield Finding("critic", "drift", moved)
+        yield from actor_critic_drift(then, now)
 
     def networks(self, net: DV3RLModule) -> dict[str, list[nn.Module]]:
         rssm = net.rssm

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from rllib_arrow.algorithms.tes_sac.losses import within_gap
 from rllib_arrow.algorithms.tes_sac.rl_module import TESSACRLModule
-from rllib_arrow.inside.anatomy import Anatomy, Arrays, Finding
+from rllib_arrow.inside.anatomy import Anatomy, Arrays, Finding, actor_critic_drift
 from rllib_arrow.metrics import drift
 
 
@@ -58,12 +58,7 @@ class SoftActorCriticAnatomy(Anatomy):
     def drift(self, rows: Arrays, then: Arrays, now: Arrays) -> Iterator[Finding]:
         for part in ("encoder", "critic_encoder"):
             yield Finding(part, "cka", drift.linear_cka(then[part], now[part]))
-        for part in ("actor", "agent"):
-            yield Finding(part, "kl", drift.mean_kl(then[part], now[part]))
-            agreement = drift.agreement(then[part], now[part])
-            yield Finding(part, "agreement", agreement)
-        moved = drift.value_drift(then["critic"], now["critic"])
-        yield Finding("critic", "drift", moved)
+        yield from actor_critic_drift(then, now)
 
     def networks(self, net: TESSACRLModule) -> dict[str, list[nn.Module]]:
         return {
