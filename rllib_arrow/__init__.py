@@ -22,6 +22,8 @@ _HOMES = {
     "Curriculum": "curriculum.schedule",
     "DV3": "algorithms.dv3",
     "DV3Config": "algorithms.dv3",
+    "QUIVER": "algorithms.quiver",
+    "QUIVERConfig": "algorithms.quiver",
     "TESSAC": "algorithms.tes_sac",
     "TESSACConfig": "algorithms.tes_sac",
     "TaskScheduler": "curriculum.task_scheduler",
@@ -30,7 +32,12 @@ _HOMES = {
 __all__ = [*_HOMES]
 
 # The algorithms' names for Ray Tune and tuned examples, and their classes.
-ALGORITHMS = {"ARROW": "ARROW", "DV3": "DV3", "TES-SAC": "TESSAC"}
+ALGORITHMS = {
+    "ARROW": "ARROW",
+    "DV3": "DV3",
+    "QUIVER": "QUIVER",
+    "TES-SAC": "TESSAC",
+}
 
 
 def __getattr__(name: str) -> Any:

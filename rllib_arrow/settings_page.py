@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from rllib_arrow import ARROWConfig, DV3Config, TESSACConfig
+from rllib_arrow import ARROWConfig, DV3Config, QUIVERConfig, TESSACConfig
 from rllib_arrow.algorithms.continual_config import ContinualConfig
 from rllib_arrow.algorithms.dv3.beyond_config import BeyondConfig
 from rllib_arrow.files import write_aside
@@ -16,6 +16,7 @@ TITLES = {
     DV3Config: "DV3 and ARROW: `training()`",
     BeyondConfig: "DV3 and ARROW, beyond the paper: `training()`",
     ARROWConfig: "ARROW alone: `training()`",
+    QUIVERConfig: "QUIVER, which has ARROW's settings too: `training()`",
     TESSACConfig: "TES-SAC: `training()`",
 }
 HEAD = """# Settings

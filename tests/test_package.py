@@ -70,7 +70,7 @@ def test_the_command_answers_without_ray_where_it_can(case, tmp_path):
 
 
 def test_another_program_registers_on_import_and_names_load_late():
-    for name in ("ARROW", "DV3", "TES-SAC"):
+    for name in ("ARROW", "DV3", "QUIVER", "TES-SAC"):
         assert _global_registry.contains(TRAINABLE_CLASS, name)
     assert _global_registry.contains(ENV_CREATOR, "Continual")
     for name in rllib_arrow.__all__:

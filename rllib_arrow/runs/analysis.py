@@ -24,7 +24,7 @@ from rllib_arrow.runs.results import (
 )
 
 ABLATION = ("AR25", "AR50", "AR75")
-_METHOD_ORDER = ("ARROW", "DV3", "TES-SAC", *ABLATION, "AR100")
+_METHOD_ORDER = ("ARROW", "DV3", "TES-SAC", "QUIVER", *ABLATION, "AR100")
 _SETTING_ORDER = ("default", "reversed", "two_cycle")
 
 

@@ -10,11 +10,16 @@ import numpy as np
 import tree
 from ray.rllib.core import DEFAULT_MODULE_ID
 
-from rllib_arrow import ARROWConfig, DV3Config, TESSACConfig
+from rllib_arrow import ARROWConfig, DV3Config, QUIVERConfig, TESSACConfig
 from rllib_arrow.algorithms.continual import ContinualAlgorithm
 from rllib_arrow.algorithms.continual_config import ContinualConfig
 
-METHODS = {"ARROW": ARROWConfig, "DV3": DV3Config, "TES-SAC": TESSACConfig}
+METHODS = {
+    "ARROW": ARROWConfig,
+    "DV3": DV3Config,
+    "QUIVER": QUIVERConfig,
+    "TES-SAC": TESSACConfig,
+}
 
 
 def tiny_config(method: str = "ARROW", **curriculum: Any) -> ContinualConfig:

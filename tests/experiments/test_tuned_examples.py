@@ -14,7 +14,7 @@ from rllib_arrow.experiments.experiment import read_experiment
 from rllib_arrow.experiments.placement import place
 from rllib_arrow.experiments.yaml_settings import examples
 
-METHODS = {"arrow": "ARROW", "dv3": "DV3", "tes_sac": "TES-SAC"}
+METHODS = {"arrow": "ARROW", "dv3": "DV3", "quiver": "QUIVER", "tes_sac": "TES-SAC"}
 PAPER_SUITES = ("atari", "coinrun")
 DESK_SUITES = ("minatar", "minatar_variants")
 SUITES = PAPER_SUITES + DESK_SUITES
@@ -110,7 +110,7 @@ def test_paper_examples_have_the_papers_budget(method, suite):
 
 
 def test_the_shared_hyper_parameters_are_the_papers():
-    for method in ("arrow", "dv3"):
+    for method in ("arrow", "dv3", "quiver"):
         config = read(f"{method}_atari").config
         assert (config["batch_size_B"], config["batch_length_T"]) == (16, 32)
         rates = {config[f"{part}_lr"] for part in ("world_model", "actor", "critic")}
