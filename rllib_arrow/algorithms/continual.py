@@ -68,7 +68,10 @@ class ContinualAlgorithm(DrivesWorkers):
         self.run_directory = RunDirectory(self.logdir, storage_of(self))
         self._write_curriculum()
         warn_of_ignored_seeds(
-            self.curriculum.suite, self.curriculum.tasks, self.config.env_options
+            self.curriculum.suite,
+            self.curriculum.tasks,
+            self.config.env_options,
+            self.config.sample_timeout_s,
         )
         self.replay = start_journaled_replay(
             self.config.replay_settings(),

@@ -8,6 +8,7 @@ from pathlib import Path
 import gymnasium as gym
 import pytest
 
+from rllib_arrow.envs.probe import STEPS
 from tests.algorithms.corridor import Corridor
 from tests.algorithms.tiny import scores, tiny_config, train
 
@@ -17,14 +18,14 @@ EPOCHS = 2
 
 
 class HangsOnce(Corridor):
-    """Hangs in its twentieth step, unless a file says that this has happened."""
+    """Hangs in a step of training, unless a file says that this has happened."""
 
     def __init__(self, happened: str):
         self.happened, self.steps = Path(happened), 0
 
     def step(self, action):
         self.steps += 1
-        if self.steps == 20 and not self.happened.exists():
+        if self.steps > 2 * STEPS and not self.happened.exists():
             self.happened.touch()
             time.sleep(3600)
         return super().step(action)
@@ -41,7 +42,10 @@ def play(happened: Path) -> str:
     }
     config = tiny_config(suite="custom", tasks=[task])
     config.env_runners(
-        num_env_runners=2, num_cpus_per_env_runner=0, sample_timeout_s=10.0
+        num_env_runners=2,
+        num_cpus_per_env_runner=0,
+        sample_timeout_s=10.0,
+        rollout_fragment_length=4 * STEPS,  # the task is tried for two before
     )
     algorithm = config.build_algo()
     train(algorithm, EPOCHS)

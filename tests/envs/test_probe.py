@@ -1,10 +1,13 @@
 """An environment that cannot be repeated is found before training."""
 
+import time
+
 import gymnasium as gym
 import numpy as np
 import pytest
 
 from rllib_arrow.envs.probe import ignores_seed, warn_of_ignored_seeds
+from rllib_arrow.errors import UserError
 
 
 class Noise(gym.Env):
@@ -51,3 +54,40 @@ def test_each_task_that_cannot_be_repeated_is_named_once(caplog):
     warn_of_ignored_seeds("custom", tasks, {})
     (line,) = caplog.messages
     assert "'by clock' ignores the seed" in line and "resumed exactly" in line
+
+
+class Hangs(Noise):
+    """Takes an hour for a step."""
+
+    def step(self, action):
+        time.sleep(3600)
+
+
+def test_a_task_that_hangs_is_named_and_not_waited_for(caplog):
+    tasks = [
+        {"id": env, "kwargs": {"source": "clock"}, "name": env.__name__}
+        for env in (Hangs, Noise)
+    ]
+    warn_of_ignored_seeds("custom", tasks, {}, limit_s=0.5)
+    hung, ignored = caplog.messages
+    assert hung.startswith("Task 'Hangs' hung when it was tried: 64 steps took more")
+    assert ignored.startswith("Task 'Noise' ignores the seed")
+
+
+class Raises(Noise):
+    """Breaks in its first step."""
+
+    def step(self, action):
+        raise self.source
+
+
+def test_a_task_that_raises_is_named_and_left_to_the_workers(caplog):
+    error = ValueError("out of order")
+    task = {"id": Raises, "kwargs": {"source": error}, "name": "broken"}
+    warn_of_ignored_seeds("custom", [task], {})
+    assert caplog.messages == [
+        "Task 'broken' failed when it was tried: ValueError: out of order"
+    ]
+    task["kwargs"] = {"source": UserError("wrong shape")}
+    with pytest.raises(UserError, match="wrong shape"):
+        warn_of_ignored_seeds("custom", [task], {})
