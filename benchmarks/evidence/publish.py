@@ -101,6 +101,7 @@ def _copy(group: Group, storage: Path, out: Path) -> list[RunDirectory]:
     """Copies the small files of the group's finished runs; returns these runs."""
     finished = [d for run in group.runs if (d := RunDirectory(storage, run)).finished]
     for directory in finished:
+        directory.note_bytes()
         target = place(out, directory)
         target.mkdir(parents=True, exist_ok=True)
         _copy_files(directory.trial, target)

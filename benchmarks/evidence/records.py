@@ -1,10 +1,10 @@
-"""What is known of a run on disk: where it stands, its commits and its seconds."""
+"""What is known of a run on disk: where it stands, its commits, seconds and bytes."""
 
 from __future__ import annotations
 
 import json
 import subprocess
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +28,7 @@ class Record:
     commits: list[str] = field(default_factory=list)  # that it was trained with
     seconds: float = 0.0  # over all attempts
     finished: bool = False
+    replay_bytes: int = 0  # of the memory at the end; 0 if nobody noted it
     command: list[str] = field(default_factory=list)
 
 
@@ -42,10 +43,7 @@ class RunDirectory:
     @property
     def record(self) -> Record:
         """What was noted last; a fresh record where nothing was."""
-        try:
-            return Record(**json.loads((self.path / FILE).read_text()))
-        except FileNotFoundError:
-            return Record()
+        return read_record(self.path)
 
     def note(self, record: Record) -> None:
         self.path.mkdir(parents=True, exist_ok=True)
@@ -60,10 +58,25 @@ class RunDirectory:
     def finished(self) -> bool:
         return self.record.finished and self.trial is not None
 
+    def note_bytes(self) -> None:
+        """Notes what the memory took at the end, where Tune's results are there."""
+        results = self.trial / "result.json"
+        if results.is_file():
+            last = json.loads(results.read_text().splitlines()[-1])
+            self.note(replace(self.record, replay_bytes=last["replay"]["bytes"]))
+
     @property
     def trial(self) -> Path | None:
         """The directory with the scores, of which a run has one."""
         return next((p.parent for p in sorted(self.path.glob(f"*/{SCORES}"))), None)
+
+
+def read_record(directory: Path) -> Record:
+    """Returns what a directory's record tells; a fresh one where there is none."""
+    try:
+        return Record(**json.loads((directory / FILE).read_text()))
+    except (FileNotFoundError, NotADirectoryError):
+        return Record()
 
 
 def to_json(value: Any) -> str:

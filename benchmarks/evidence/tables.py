@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from benchmarks.evidence.plan import Page, Plan
+from benchmarks.evidence.records import read_record
 from rllib_arrow.metrics.statistics import Summary, summarise
 from rllib_arrow.reports import paper
 from rllib_arrow.reports.inside_section import parts_table
@@ -37,7 +39,7 @@ TWO_CYCLES = (
     *("C1_F", "C2_F", "Max_F", "Recovery", "C1_FT", "C2_FT"),
     *("ACC", "min_ACC", "WC_ACC"),
 )
-PAIRED = ("retention", "F", "ACC", "WC_ACC")
+PAIRED = ("retention", "F", "FT", "ACC", "WC_ACC")
 
 
 def page_tables(
@@ -87,6 +89,10 @@ def setting_table(
             text, better = METRICS[metric]
             cells = [_summary(summarise(v)) for v in values]
             rows.append([f"{text} ({better})", "", *cells])
+    memory = [_replay_bytes(scores[scores.method == method]) for method in found]
+    if any(memory):
+        cells = [f"{size / 1e6:.2f}" if size else "" for size in memory]
+        rows.append(["Replay memory at the end, MB", "", *cells])
     return markdown(head, rows) + _differences(runs, setting, found)
 
 
@@ -140,6 +146,12 @@ def _last(scores: pd.DataFrame, epoch: float) -> np.ndarray:
     """Each seed's score at the last evaluation up to the epoch."""
     until = scores[scores.epoch <= epoch].sort_values("epoch")
     return until.groupby("seed").return_mean.last().to_numpy()
+
+
+def _replay_bytes(scores: pd.DataFrame) -> float:
+    """The median over the runs that noted what their memory took; 0 without any."""
+    noted = [read_record(Path(run)).replay_bytes for run in scores.run.unique()]
+    return float(np.median([n for n in noted if n] or [0]))
 
 
 def _values(runs: Runs, setting: str, method: str, metric: str) -> np.ndarray:

@@ -103,6 +103,8 @@ def test_a_page_gets_raw_files_report_and_tables_and_keeps_its_words(
     assert "| B at the end | 1.00 | 11.00 | 11.00 | 11.00 |\n" in text
     # Lost of the first task: (11 - 9.02) / 10 of two tasks' mean, with ARROW.
     assert "| Forgetting, F (less is better) |  | 0.10 [0.10 - 0.10] | 0.40 " in text
+    assert "| Replay memory at the end, MB |  | 2.00 | 2.00 |  |\n" in text
+    assert json.loads((raw / "evidence.json").read_text())["replay_bytes"] == 2_000_003
     # Differences of seeds 3 and 1 are the same.
     assert "- ARROW minus DV3: retention +0.60 [+0.60, +0.60], above zero in 2" in text
     assert "| median | ARROW, here | ARROW, paper | DV3, here | DV3, paper |" in text
