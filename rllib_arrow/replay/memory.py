@@ -1,4 +1,4 @@
-"""Both buffers over one store, and how much of what is drawn and held is long-term."""
+"""Both buffers over one store: which of them takes a chunk, and gives a minibatch."""
 
 from __future__ import annotations
 

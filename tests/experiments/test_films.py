@@ -7,7 +7,7 @@ from PIL import Image
 
 from rllib_arrow import Curriculum, TESSACConfig
 from rllib_arrow.envs.suites import make_task
-from rllib_arrow.evaluation.video import GAP, SIDE, film, write_films, write_gif
+from rllib_arrow.experiments.films import GAP, SIDE, film, write_films, write_gif
 from tests.algorithms.dv3_tools import make_config, make_spec
 
 ACTIONS = 6
