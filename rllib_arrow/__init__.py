@@ -38,6 +38,7 @@ ALGORITHMS = {
     "QUIVER": "QUIVER",
     "TES-SAC": "TESSAC",
 }
+CONTINUAL = "Continual"  # the environment of a curriculum, likewise
 
 
 def __getattr__(name: str) -> Any:
@@ -69,7 +70,7 @@ def register() -> None:
 
     for name in ALGORITHMS:
         tune.register_trainable(name, algorithm_class(name))
-    tune.register_env("Continual", lambda context: Continual(context))
+    tune.register_env(CONTINUAL, lambda context: Continual(context))
     for logger, level in zip(loggers, levels, strict=True):
         if level != logging.NOTSET:
             logger.setLevel(level)

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from ray.rllib.algorithms.algorithm_config import AlgorithmConfig
 from ray.rllib.utils.annotations import override
 
+from rllib_arrow import CONTINUAL
 from rllib_arrow.algorithms.unsupported import refuse_unsupported
 from rllib_arrow.curriculum.schedule import Curriculum
 from rllib_arrow.curriculum.task_scheduler import (
@@ -123,7 +124,7 @@ class ContinualConfig(DeclaredSettings, AlgorithmConfig):
     def __init__(self, algo_class: type | None = None):
         super().__init__(algo_class=algo_class)
         self.set_defaults()
-        self.env = "Continual"
+        self.env = CONTINUAL
         self.callbacks_class = TaskScheduler
         # An epoch is one training step, however long or short it takes.
         self.min_time_s_per_iteration = None
@@ -141,7 +142,7 @@ class ContinualConfig(DeclaredSettings, AlgorithmConfig):
 
     def curriculum_object(self) -> Curriculum:
         """Returns the curriculum, checked; `.environment()` alone is one of a task."""
-        if self.env in (None, "Continual"):
+        if self.env in (None, CONTINUAL):
             if self.env_config:
                 problem = "must be empty here; tasks have kwargs, suites env_options"
                 raise SettingError("env_config", dict(self.env_config), problem)

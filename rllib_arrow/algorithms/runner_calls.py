@@ -12,6 +12,8 @@ from ray.rllib.env.env_runner_group import EnvRunnerGroup
 
 from rllib_arrow.ray_private import actors_of
 
+PATIENCE_S = 120.0  # until a runner that died is back
+
 
 class RunnerCalls:
     """One method, called once per request, spread over the remote runners of a group.
@@ -89,14 +91,14 @@ class RunnerCalls:
             f"Env runner call {self._method!r} failed {self._attempts} times in a row."
         )
 
-    def _recover(self, patience_s: float = 120.0) -> list[int]:
+    def _recover(self) -> list[int]:
         """Waits until at least one runner is well; Ray restarts those that died."""
-        until = time.monotonic() + patience_s
+        until = time.monotonic() + PATIENCE_S
         while True:
             self._restore()
             healthy = self._manager.healthy_actor_ids()
             if healthy:
                 return healthy
             if time.monotonic() > until:
-                raise RuntimeError(f"No env runner is back after {patience_s:.0f} s.")
+                raise RuntimeError(f"No env runner is back after {PATIENCE_S:.0f} s.")
             time.sleep(0.5)

@@ -9,6 +9,7 @@ from typing import Any
 
 from ray.rllib.utils.checkpoints import Checkpointable
 
+from rllib_arrow import ALGORITHMS
 from rllib_arrow.checkpoints.save_and_restore import SealedCheckpoints
 from rllib_arrow.checkpoints.seal import CheckpointError, check_seal
 from rllib_arrow.errors import UserError
@@ -33,8 +34,8 @@ def restore_to_act(path: str | Path) -> SealedCheckpoints:
         raise CheckpointError(f"{file} is damaged: {error!r}") from error
     if not issubclass(algorithm_class, SealedCheckpoints):
         raise CheckpointError(
-            f"{path} holds {algorithm_class.__name__}, which is none of ARROW, DV3 and "
-            "TES-SAC."
+            f"{path} holds {algorithm_class.__name__}, which is none of "
+            f"{', '.join(ALGORITHMS)}."
         )
     config = config.copy(copy_frozen=False)
     config.env_runners(num_env_runners=0)

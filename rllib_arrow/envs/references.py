@@ -14,7 +14,6 @@ class Reference:
     random: float  # mean return of a uniformly random policy
     arrow: float | None  # of single-task ARROW at the end of its training
     source: str  # where the two are from, in words
-    random_std: float | None = None  # over episodes
     random_episodes: int = 0
     paper_random: float | None = None
 
@@ -26,7 +25,7 @@ class Reference:
     @classmethod
     def measured(cls, suite: str, task: str, reward_scale: float) -> Reference:
         """Returns the shipped scores of a suite's task."""
-        random, std, episodes = RANDOM[suite][task]
+        random, _, episodes = RANDOM[suite][task]
         by_chance = f"random: {episodes} episodes of benchmarks/random_scores"
         scaled_random, arrow = PAPER.get(suite, {}).get(task, (None, None))
         source = PAPER_SOURCES.get(suite)
@@ -37,7 +36,6 @@ class Reference:
             random=random,
             arrow=arrow,
             source=f"{by_chance}; ARROW: {source}",
-            random_std=std,
             random_episodes=episodes,
             paper_random=scaled_random and scaled_random / reward_scale,
         )

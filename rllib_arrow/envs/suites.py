@@ -14,7 +14,8 @@ from rllib_arrow.envs.atari import AtariTask, rom_of
 from rllib_arrow.envs.base import VectorTask
 from rllib_arrow.envs.coinrun import VARIANTS, CoinRunTask
 from rllib_arrow.envs.gymnasium_task import GymnasiumTask
-from rllib_arrow.envs.minatar import MinAtarTask
+from rllib_arrow.envs.minatar import GAMES, MinAtarTask
+from rllib_arrow.envs.minatar_variants import VARIANTS as LOOKS
 from rllib_arrow.envs.minatar_variants import MinAtarVariantTask
 from rllib_arrow.envs.minigrid import IDS as MAZES
 from rllib_arrow.envs.minigrid import MiniGridTask
@@ -107,35 +108,20 @@ SUITES: dict[str, Suite] = {
         _suite(
             "minatar",
             MinAtarTask,
-            labels={
-                "breakout": "Breakout",
-                "asterix": "Asterix",
-                "space_invaders": "Space Invaders",
-                "freeway": "Freeway",
-                "seaquest": "Seaquest",
-            },
+            labels={game: game.replace("_", " ").title() for game in GAMES},
         ),
         _suite(
             "minatar_variants",
             MinAtarVariantTask,
             labels={
-                "base": "Space Invaders",
-                "palette": "+palette",
-                "background": "+background",
-                "mirrored": "+mirrored",
-                "monochrome": "+monochrome",
-                "bullets": "+bullets",
+                look: "Space Invaders" if look == "base" else f"+{look}"
+                for look in LOOKS
             },
         ),
         _suite(
             "minigrid",
             MiniGridTask,
-            labels={
-                "door_key": "DoorKey",
-                "simple_crossing": "SimpleCrossing",
-                "lava_gap": "LavaGap",
-                "multi_room": "MultiRoom",
-            },
+            labels={maze: maze.title().replace("_", "") for maze in MAZES},
             # A maze pays once, at most 1: ten times that is what a game pays.
             reward_scales=dict.fromkeys(MAZES, 10.0),
         ),

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rllib_arrow import ALGORITHMS, algorithm_class, register
+from rllib_arrow import ALGORITHMS, CONTINUAL, algorithm_class, register
 from rllib_arrow.errors import UserError
 from rllib_arrow.experiments.yaml_files import MergedBlock, override, read_merged
 from rllib_arrow.experiments.yaml_settings import (
@@ -20,13 +20,12 @@ from rllib_arrow.experiments.yaml_settings import (
 )
 from rllib_arrow.settings import Setting, SettingError, brief, is_number, nearest
 
-CONTINUAL = "Continual"  # the environment of a curriculum
 STOP_KEYS = ("training_iteration", "time_total_s", "frames")
 
 # Every key of an experiment, and every key of its `checkpoint_config`.
 BLOCK = {
     "run": Setting("", types=(str,)),
-    "env": Setting("Continual", types=(str,)),
+    "env": Setting(CONTINUAL, types=(str,)),
     "description": Setting("", types=(str,)),
     "stop": Setting({}, types=(dict,)),
     "checkpoint_config": Setting({}, types=(dict,)),

@@ -33,7 +33,8 @@ REPORTED_ANYWAY = ("seed", "ltdm_fraction", "tasks", "order", "cycles")
 
 def sample_seeds(num_samples: int) -> list[int]:
     """Returns the seeds of so many samples: the paper's five, then derived ones."""
-    more = (derive_seed(PAPER_SEEDS[0], "sample", i) for i in range(5, num_samples))
+    new = range(len(PAPER_SEEDS), num_samples)
+    more = (derive_seed(PAPER_SEEDS[0], "sample", i) for i in new)
     return [*PAPER_SEEDS[:num_samples], *more]
 
 

@@ -50,9 +50,9 @@ def check_location(location: str, resume: bool) -> None:
         raise UserError(f"{location}: holds no run to resume; leave out --resume")
 
 
-def check_space(location: str, needed: int = 2**20) -> None:
+def check_space(location: str) -> None:
     """Complains if the disk of a run is full."""
-    if "://" not in location and shutil.disk_usage(location).free < needed:
+    if "://" not in location and shutil.disk_usage(location).free < 2**20:
         remedy = "make room and continue with --resume"
         raise UserError(f"{location}: No space left on device; {remedy}")
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 import sysconfig
 from pathlib import Path
 
+from rllib_arrow import ALGORITHMS
 from rllib_arrow.envs.titles import TITLES
 from rllib_arrow.errors import UserError
 from rllib_arrow.experiments.yaml_files import read_block
 from rllib_arrow.settings import nearest
 
-METHODS = ("arrow", "dv3", "tes_sac")
+METHODS = [name.lower().replace("-", "_") for name in ALGORITHMS]  # in file names
 
 
 def directory() -> Path:

@@ -56,6 +56,10 @@ class RunCurve:
         return self.now >= self.end
 
     @property
+    def frames_per_epoch(self) -> float:
+        return int(self.frames[-1]) / max(1, self.now)
+
+    @property
     def cycles(self) -> int:
         return max(exposure.cycle for exposure in self.exposures)
 

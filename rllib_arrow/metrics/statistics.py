@@ -12,6 +12,8 @@ import numpy as np
 from rllib_arrow.metrics.curve import RunCurve
 
 SE_FRACTION = 0.85
+RESAMPLES = 2000  # of a bootstrap
+PROFILE_RESAMPLES = 500
 
 
 class Summary(NamedTuple):
@@ -106,11 +108,9 @@ def median_series(
     return Series(epochs, frames, median, q25, q75)
 
 
-def sample_efficiency(
-    runs: Mapping[str, Sequence[RunCurve]], fraction: float = SE_FRACTION
-) -> SampleEfficiency:
+def sample_efficiency(runs: Mapping[str, Sequence[RunCurve]]) -> SampleEfficiency:
     """SE: the first frame count at which a run's mean score over all tasks reaches
-    `fraction` of the highest point of any method's median series."""
+    85 % of the highest point of any method's median series."""
     medians = {method: median_series(curves) for method, curves in runs.items()}
     peaks = {}
     for method, curves in runs.items():
@@ -121,7 +121,7 @@ def sample_efficiency(
         )
     best = max((peak.median for peak in peaks.values()), default=np.nan)
     # A share of a peak at or below zero is no lower than the peak: no threshold.
-    threshold = fraction * best if best > 0 else np.nan
+    threshold = SE_FRACTION * best if best > 0 else np.nan
     frames = {
         method: [_frames_to_reach(curve, threshold) for curve in curves]
         for method, curves in runs.items()
@@ -148,7 +148,7 @@ def iqm(scores: np.ndarray, axis: int | None = None) -> np.ndarray:
 
 
 def bootstrap_iqm(
-    scores: np.ndarray, rng: np.random.Generator, resamples: int = 2000
+    scores: np.ndarray, rng: np.random.Generator, resamples: int = RESAMPLES
 ) -> Interval:
     """IQM of final scores [seeds, tasks] with a 95 % stratified bootstrap interval.
 
@@ -160,23 +160,32 @@ def bootstrap_iqm(
 
 
 def probability_of_improvement(
-    x: np.ndarray, y: np.ndarray, rng: np.random.Generator, resamples: int = 2000
+    x: np.ndarray, y: np.ndarray, rng: np.random.Generator
 ) -> Interval:
     """Probability that a run of X scores higher than one of Y on a random task.
 
     Takes final scores [seeds, tasks] of both with the same tasks; ties count one half.
     The 95 % interval is from a bootstrap stratified by task.
     """
-    drawn = _wins(_resample(x, rng, resamples), _resample(y, rng, resamples))
+    drawn = _wins(_resample(x, rng, RESAMPLES), _resample(y, rng, RESAMPLES))
     low, high = np.quantile(drawn, [0.025, 0.975])
     return Interval(float(_wins(x[None], y[None])[0]), float(low), float(high))
+
+
+def bootstrap_mean(
+    values: np.ndarray, rng: np.random.Generator, resamples: int = RESAMPLES
+) -> Interval:
+    """Mean of values [seeds] with a 95 % bootstrap interval."""
+    drawn = values[rng.integers(len(values), size=(resamples, len(values)))]
+    low, high = np.quantile(drawn.mean(axis=1), [0.025, 0.975])
+    return Interval(float(values.mean()), float(low), float(high))
 
 
 def paired_difference(
     x: Mapping[int, float],
     y: Mapping[int, float],
     rng: np.random.Generator,
-    resamples: int = 2000,
+    resamples: int = RESAMPLES,
 ) -> Paired | None:
     """Mean over shared seeds of X's value minus Y's, with a 95 % bootstrap interval.
 
@@ -186,23 +195,19 @@ def paired_difference(
     if not shared:
         return None
     differences = np.array([x[seed] - y[seed] for seed in shared])
-    drawn = differences[rng.integers(len(shared), size=(resamples, len(shared)))]
-    low, high = np.quantile(drawn.mean(axis=1), [0.025, 0.975])
-    mean = Interval(float(differences.mean()), float(low), float(high))
+    mean = bootstrap_mean(differences, rng, resamples)
     return Paired(mean, int((differences > 0).sum()), len(shared))
 
 
 def performance_profile(
-    scores: np.ndarray,
-    thresholds: np.ndarray,
-    rng: np.random.Generator,
-    resamples: int = 500,
+    scores: np.ndarray, thresholds: np.ndarray, rng: np.random.Generator
 ) -> Profile:
     """Share of final scores [seeds, tasks] at or above each threshold.
 
     The 95 % band is from a bootstrap stratified by task.
     """
-    drawn = np.sort(_resample(scores, rng, resamples).reshape(resamples, -1), axis=1)
+    drawn = _resample(scores, rng, PROFILE_RESAMPLES)
+    drawn = np.sort(drawn.reshape(PROFILE_RESAMPLES, -1), axis=1)
     below = np.array([np.searchsorted(row, thresholds) for row in drawn])
     low, high = np.quantile(1 - below / scores.size, [0.025, 0.975], axis=0)
     share = 1 - np.searchsorted(np.sort(scores, axis=None), thresholds) / scores.size

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rllib_arrow.envs.suites import task_label
+from rllib_arrow.envs.suites import SUITES, task_label
 from rllib_arrow.metrics.curve import RunCurve
 from rllib_arrow.reports import paper
 from rllib_arrow.reports.building_blocks import (
@@ -22,9 +22,7 @@ _EFFICIENCY = "Frames to reach 85 % of the best median performance"
 
 def planned_frames(curve: RunCurve) -> int:
     """The frames of the whole curriculum."""
-    if curve.now == 0:
-        return 0
-    return round(curve.frames[-1] / curve.now * max(curve.end, curve.now))
+    return round(curve.frames_per_epoch * max(curve.end, curve.now))
 
 
 def efficiency_section(
@@ -72,7 +70,7 @@ def single_section(suite: str, results: list[SingleTaskResult]) -> Section:
         runs = {method: len(curves) for method, curves in result.curves.items()}
         printed = paper.SINGLE_TASK_EFFICIENCY.get((suite, label))
         if printed:
-            scale = paper.SINGLE_TASK_SCORES[suite, label].reward_scale
+            scale = SUITES[suite].reward_scale(result.task)
             scaled = scaled or scale != 1
             printed = _unscaled(printed, scale)
         blocks.append((label, block, runs, printed))

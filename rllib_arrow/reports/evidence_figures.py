@@ -21,6 +21,7 @@ from rllib_arrow.reports.style import (
     method_label,
     method_style,
     panels,
+    rows_high,
     short_number,
 )
 from rllib_arrow.reports.tables import MORE_METRICS, metric_blocks, metric_heading
@@ -56,7 +57,7 @@ def _method_panels(
 ) -> tuple[Figure, np.ndarray]:
     """Panels with a row for each method, whose names stand on the left."""
     labels = [method_label(name, comparison.sweep) for name in comparison.methods]
-    rows = sum(max(1, 0.75 * (label.count("\n") + 1)) for label in labels)
+    rows = rows_high(labels)
     longest = max(map(longest_line, labels))
     figure, axes = panels(
         lines,

@@ -24,6 +24,7 @@ from rllib_arrow.reports.style import (
     method_label,
     method_style,
     panels,
+    rows_high,
 )
 from rllib_arrow.runs.results import Comparison
 
@@ -33,7 +34,7 @@ def headline_figure(comparison: Comparison) -> Figure:
     everyone = list(comparison.methods)
     names = _headline_methods(everyone)
     labels = [method_label(name, comparison.sweep) for name in names]
-    rows = sum(max(1, 0.75 * (label.count("\n") + 1)) for label in labels)
+    rows = rows_high(labels)
     longest = max(map(longest_line, labels))
     figure, axes = panels(
         1,

@@ -20,7 +20,7 @@ from matplotlib.ticker import (
 from PIL import Image
 
 from rllib_arrow.envs.suites import task_label
-from rllib_arrow.reports.inside_view import MAX_METHODS, InsideView, over_seeds
+from rllib_arrow.reports.inside_view import InsideView, over_seeds
 from rllib_arrow.reports.style import (
     INK,
     PALETTE,
@@ -36,14 +36,6 @@ from rllib_arrow.reports.style import (
 )
 from rllib_arrow.runs.forgotten import SPOKESMEN
 from rllib_arrow.runs.inside import BUFFERS
-
-__all__ = [
-    "MAX_METHODS",
-    "memory_figure",
-    "parts_figure",
-    "plasticity_figure",
-    "strips_figure",
-]
 
 MEASURES = {
     "dormant": "Dormant units",

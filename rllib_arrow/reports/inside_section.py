@@ -13,13 +13,12 @@ from rllib_arrow.reports.building_blocks import (
     suite_title,
 )
 from rllib_arrow.reports.inside_figures import (
-    MAX_METHODS,
     memory_figure,
     parts_figure,
     plasticity_figure,
     strips_figure,
 )
-from rllib_arrow.reports.inside_view import InsideView
+from rllib_arrow.reports.inside_view import MAX_METHODS, InsideView
 from rllib_arrow.reports.tables import EMPTY, Cell, Row, Table
 from rllib_arrow.runs.forgotten import parts_forgot
 from rllib_arrow.runs.load import Runs

@@ -64,8 +64,7 @@ class InsideView:
 
     @property
     def frames_per_epoch(self) -> float:
-        curve = self._runs[0].curve
-        return int(curve.frames[-1]) / max(1, curve.now)
+        return self._runs[0].curve.frames_per_epoch
 
     def seeds(self, method: str) -> int:
         return self.inside[self.inside.method == method].seed.nunique()

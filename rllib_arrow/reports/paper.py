@@ -9,13 +9,12 @@ import numpy as np
 
 from rllib_arrow.metrics.statistics import Summary
 from rllib_arrow.reports import paper_numbers as printed
+from rllib_arrow.runs.results import RATIOS
 
 SEEDS = 5
 TASKS = 6
 FRAMES = 8_847_360  # of a continual run
-MIDDLE_FRAME = FRAMES // 2
 BASELINES = ("ARROW", "DV3", "TES-SAC")
-RATIOS = ("AR25", "AR50", "AR75")
 
 
 class Efficiency(NamedTuple):
@@ -30,18 +29,6 @@ class EfficiencyBlock(NamedTuple):
 
     threshold: float
     methods: dict[str, Efficiency]
-
-
-class SingleTaskScore(NamedTuple):
-    """A line of the single-task score tables, as printed.
-
-    The Atari table prints random scores after reward scaling and ARROW's before it;
-    the single-task efficiency table for Atari is after scaling throughout.
-    """
-
-    reward_scale: float
-    random: float
-    arrow: float
 
 
 def _blocks(text: str) -> Iterator[tuple[list[str], list[list[str]]]]:
@@ -66,6 +53,8 @@ def _read_metrics() -> dict[tuple[str, str], dict[str, dict[str, Summary]]]:
             methods = tables.setdefault((suite, setting), {})
             for name, triple in zip(names.split(), values, strict=True):
                 methods.setdefault(method, {})[name] = Summary(*triple, SEEDS)
+    for methods in tables.values():
+        methods["AR50"] = methods["ARROW"]
     return tables
 
 
@@ -94,19 +83,6 @@ def _read_single_efficiency() -> dict[tuple[str, str], EfficiencyBlock]:
     }
 
 
-def _read_single_scores() -> dict[tuple[str, str], SingleTaskScore]:
-    scores = {}
-    for line in printed.ATARI_SINGLE_TASK.strip().splitlines():
-        scale, random, arrow, task = line.split(maxsplit=3)
-        score = SingleTaskScore(float(scale), float(random), float(arrow))
-        scores["atari", task] = score
-    for line in printed.COINRUN_SINGLE_TASK.strip().splitlines():
-        random, arrow, task = line.split(maxsplit=2)
-        scores["coinrun", task] = SingleTaskScore(1.0, float(random), float(arrow))
-    return scores
-
-
 METRICS = _read_metrics()
 CONTINUAL_EFFICIENCY = _read_efficiency()
 SINGLE_TASK_EFFICIENCY = _read_single_efficiency()
-SINGLE_TASK_SCORES = _read_single_scores()

@@ -89,6 +89,11 @@ def longest_line(label: str) -> int:
     return max(map(len, label.split("\n")))
 
 
+def rows_high(labels: Iterable[str]) -> float:
+    """Returns how many rows of a list labels take, some of which have several lines."""
+    return sum(max(1, 0.75 * (label.count("\n") + 1)) for label in labels)
+
+
 def method_style(method: str, others: Sequence[str]) -> tuple[str, str]:
     """Returns colour and line style; the paper's methods have colours of their own."""
     if method in _METHOD_COLOURS:

@@ -11,7 +11,7 @@ import numpy as np
 
 from rllib_arrow.metrics.continual import MAX_CYCLES_APART
 from rllib_arrow.metrics.statistics import Summary
-from rllib_arrow.reports.paper import Efficiency, EfficiencyBlock
+from rllib_arrow.reports.paper import SEEDS, Efficiency, EfficiencyBlock
 
 EMPTY = "n/a"
 _LABELS = {
@@ -197,7 +197,7 @@ def efficiency_table(
                 lead = ["", f"{paper.threshold:,.2f}" if first else ""]
                 lead += [""] if middle else []
                 label = f"{method}, paper"
-                cells = _efficiency_cells(label, paper.methods[method], 5, False)
+                cells = _efficiency_cells(label, paper.methods[method], SEEDS, False)
                 table.rows.append(Row((*map(Cell, lead), *cells), quoted=True))
     return table
 

@@ -17,14 +17,14 @@ from rllib_arrow.runs.normalise import Normaliser, build_normaliser
 from rllib_arrow.runs.read import Run, same_curriculum, split_method
 from rllib_arrow.runs.results import (
     RATIO,
+    RATIOS,
     Comparison,
     MethodResult,
     Results,
     SingleTaskResult,
 )
 
-ABLATION = ("AR25", "AR50", "AR75")
-_METHOD_ORDER = ("ARROW", "DV3", "TES-SAC", "QUIVER", *ABLATION, "AR100")
+_METHOD_ORDER = ("ARROW", "DV3", "TES-SAC", "QUIVER", *RATIOS, "AR100")
 _SETTING_ORDER = ("default", "reversed", "two_cycle")
 
 
@@ -126,7 +126,7 @@ def _is_control(
 
 def _swept(run: Run) -> str:
     """What is varied in the comparison the run belongs to: names of settings."""
-    if run.curve.method in ABLATION:
+    if run.curve.method in RATIOS:
         return RATIO
     return " ".join(value.partition("=")[0] for value in run.sweep.split())
 

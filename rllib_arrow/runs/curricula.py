@@ -17,7 +17,7 @@ from rllib_arrow.envs.references import Reference
 from rllib_arrow.envs.suites import SUITES, reference_of, reference_scores
 from rllib_arrow.errors import UserError
 from rllib_arrow.files import check_regular
-from rllib_arrow.settings import is_number
+from rllib_arrow.settings import brief, is_number
 
 if TYPE_CHECKING:
     from rllib_arrow.curriculum.schedule import Curriculum
@@ -85,7 +85,7 @@ def read_plan(path: Path) -> Plan | None:
     except (OSError, ValueError, RecursionError) as error:
         raise UserError(f"{path}: not readable JSON ({error}).") from None
     if not isinstance(content, dict):
-        raise UserError(f"{path}: must be a JSON object, not {_shown(content)}.")
+        raise UserError(f"{path}: must be a JSON object, not {brief(content)}.")
     return _Content(path, content).plan()
 
 
@@ -109,7 +109,7 @@ class _Content:
 
     def _check(self, key: str, good: bool, allowed: str) -> None:
         if not good:
-            value = _shown(self._content.get(key))
+            value = brief(self._content.get(key))
             raise UserError(f"{self._path}: {key} ({value}) must be {allowed}.")
 
     def _tasks(self) -> tuple[str, ...]:
@@ -181,8 +181,3 @@ def _is_scale(scores: Any) -> bool:
 
 def _is_count(value: Any) -> bool:
     return type(value) is int and 1 <= value < 10**15
-
-
-def _shown(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) <= 200 else f"{text[:200]}..."

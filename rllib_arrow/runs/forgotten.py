@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -10,7 +9,12 @@ import numpy as np
 import pandas as pd
 
 from rllib_arrow.metrics.drift import forgotten_share
-from rllib_arrow.metrics.statistics import Interval, Paired, paired_difference
+from rllib_arrow.metrics.statistics import (
+    Interval,
+    Paired,
+    bootstrap_mean,
+    paired_difference,
+)
 from rllib_arrow.seeding import derive_rng
 
 # The measure that speaks for each part, in the order of the data's journey.
@@ -84,7 +88,7 @@ def parts_forgot(
 ) -> list[PartForgot]:
     """Returns every part of every method, the differences being from the first one.
 
-    For one suite and setting. Intervals come from 2,000 resamples of seeds.
+    For one suite and setting.
     """
     ends = by_seed(forgotten(inside))
     ends = ends[ends.setting == setting]
@@ -103,16 +107,10 @@ def parts_forgot(
             if method != first:
                 paired = paired_difference(seeds[first], values, rng)
                 minus = {first: paired} if paired else {}
-            mean = _mean(list(values.values()), rng)
+            mean = bootstrap_mean(np.array(list(values.values())), rng)
             found.append(PartForgot(method, part, values, mean, minus))
     return found
 
 
 def _seeds(rows: pd.DataFrame) -> dict[int, float]:
     return dict(zip(rows.seed.tolist(), rows.forgotten.tolist(), strict=True))
-
-
-def _mean(values: Sequence[float], rng: np.random.Generator) -> Interval:
-    drawn = np.array(values)[rng.integers(len(values), size=(2000, len(values)))]
-    low, high = np.quantile(drawn.mean(axis=1), [0.025, 0.975])
-    return Interval(math.fsum(values) / len(values), float(low), float(high))

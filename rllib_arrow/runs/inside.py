@@ -7,18 +7,15 @@ from __future__ import annotations
 
 import csv
 import io
-import math
 import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from rllib_arrow.errors import UserError
-from rllib_arrow.files import check_regular
+from rllib_arrow.runs.csv_files import Cells, read_lines
 
 INSIDE_CSV = "inside.csv"
 MEMORY_CSV = "memory.csv"
-MAX_BYTES = 256 * 2**20
 BUFFERS = ("fifo", "ltdm")
 AT_ITS_END, AT_THE_END = "at_its_end", "at_the_end"  # of the task, of the run
 
@@ -81,34 +78,10 @@ def read_findings(kind: type[Row], path: Path) -> list[Any]:
     """Returns the rows of a file of that kind; none if there is no such file."""
     if not path.exists():
         return []
-    try:
-        check_regular(path, MAX_BYTES)
-        with path.open(newline="", encoding="utf-8") as file:
-            reader = csv.reader(file, strict=True)
-            if tuple(next(reader, ())) != kind._fields:
-                columns = ",".join(kind._fields)
-                raise UserError(f"{path}, line 1: the columns must be {columns}.")
-            return [_parse(kind, path, reader.line_num, cells) for cells in reader]
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise UserError(f"{path}: not a readable CSV file ({error}).") from None
+    return [_parse(kind, cells) for cells in read_lines(path, kind._fields)]
 
 
-def _parse(kind: type[Row], path: Path, line: int, cells: list[str]) -> Row:
-    place = f"{path}, line {line}"
-    if len(cells) != len(kind._fields):
-        needed = f"{len(cells)} values, must be {len(kind._fields)}"
-        raise UserError(f"{place}: {needed}; the file looks cut off.")
-    texts = dict(zip(kind._fields, cells, strict=True))
-    for column in {"epoch", "cycle"} & texts.keys():
-        if not (texts[column].isascii() and texts[column].isdigit()):
-            value = f"{texts[column]!r} must be a whole number"
-            raise UserError(f"{place}, column {column}: {value}.")
-        texts[column] = int(texts[column])
-    try:
-        texts["value"] = float(texts["value"])
-    except ValueError:
-        value = f"{texts['value']!r} must be a number"
-        raise UserError(f"{place}, column value: {value}.") from None
-    if math.isinf(texts["value"]):
-        raise UserError(f"{place}, column value: must be finite or nan.")
-    return kind(**texts)
+def _parse(kind: type[Row], cells: Cells) -> Row:
+    numbers = {c: cells.whole(c) for c in ("epoch", "cycle") if c in kind._fields}
+    value = cells.number("value", or_nan=True)
+    return kind(**cells.text | numbers | {"value": value})

@@ -85,10 +85,9 @@ class Runs:
             if run.plan is None:  # a file of several runs has nothing beside it
                 continue
             c, place = run.curve, _place(run)
-            per_epoch = int(c.frames[-1]) / max(1, c.now)
             of_run = (place, c.method, c.suite, c.setting, c.seed)
             rows += [
-                (*of_run, round(found.epoch * per_epoch), *found)
+                (*of_run, round(found.epoch * c.frames_per_epoch), *found)
                 for found in read_findings(kind, run.path.with_name(name))
             ]
         columns = ["run", "method", "suite", "setting", "seed", "frames"]

@@ -108,8 +108,9 @@ def _why_no_scale(task: str, runs: Iterable[Run]) -> str:
     return "no score above random is known"
 
 
-def listed(names: Sequence[str], most: int = 12) -> str:
+def listed(names: Sequence[str]) -> str:
     """Returns names as a list in words, cut where it would fill a page."""
+    most = 12
     more = [f"and {len(names) - most} more"] if len(names) > most else []
     return ", ".join([*names[:most], *more])
 

@@ -21,6 +21,7 @@ from rllib_arrow.runs.normalise import Normaliser
 from rllib_arrow.runs.read import Run
 
 RATIO = "ratio"  # the sweep that the paper has, over the share of long-term memory
+RATIOS = ("AR25", "AR50", "AR75")  # its methods
 
 
 @dataclass

@@ -93,11 +93,11 @@ def test_rows_come_back_from_a_file_and_faults_are_named(tmp_path):
     assert read_findings(Inside, tmp_path / "none.csv") == []
     head = ",".join(Inside._fields)
     for text, told in {
-        "epoch,value\n": "line 1: the columns must be epoch,task",
+        "epoch,value\n": "line 1: column task is missing; the columns must be epoch",
         f"{head}\n1,a,1,actor\n": "line 2: 4 values, must be 6",
         f"{head}\n-1,a,1,actor,kl,0\n": "line 2, column epoch: '-1' must be",
         f"{head}\n1,a,1,actor,kl,much\n": "column value: 'much' must be a number",
-        f"{head}\n1,a,1,actor,kl,inf\n": "column value: must be finite",
+        f"{head}\n1,a,1,actor,kl,inf\n": "column value: 'inf' must be a finite",
     }.items():
         path.write_text(text)
         with pytest.raises(UserError, match=told):
