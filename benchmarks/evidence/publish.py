@@ -76,7 +76,7 @@ def publish(plan: Plan, storage: Path, out: Path, tell: Callable[[str], None]) -
             reports[f"{page.name}/{name}"] = runs
             blocks |= page_tables(page, name, runs, shown.notes)
             blocks |= paper_table(page, name, runs)
-            if name == "report":
+            if name in ("report", "quiver"):  # the later has more methods
                 inside |= inside_tables(page, runs)
         _write_blocks(out / page.name / "README.md", blocks)
     _write_blocks(out / INSIDE / "README.md", inside)

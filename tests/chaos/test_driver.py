@@ -85,16 +85,13 @@ def descendants(pid: int) -> dict[int, str]:
     return found
 
 
-def kill(driver: int, kind: str, how: int = signal.SIGKILL) -> None:
+def find(driver: int, kind: str) -> int | None:
+    """Returns the process of that kind, if there is one yet."""
     if kind == "driver":
-        os.kill(driver, how)
-        return
-    workers = {p: t for p, t in descendants(driver).items() if t.startswith("ray::")}
-    for pid, title in workers.items():
-        if title.startswith(tuple(f"ray::{name}" for name in VICTIMS[kind])):
-            os.kill(pid, how)
-            return
-    raise AssertionError(f"no {kind} among {workers}")
+        return driver
+    named = tuple(f"ray::{name}" for name in VICTIMS[kind])
+    found = (p for p, title in descendants(driver).items() if title.startswith(named))
+    return next(found, None)
 
 
 def run_and_kill(
@@ -119,7 +116,9 @@ def run_and_kill(
             epoch = re.search(r"epoch (\d+)/", line)
             if epoch and int(epoch[1]) in waiting:
                 time.sleep(waiting.pop(int(epoch[1])))
-                kill(process.pid, kind, how)
+                victim = find(process.pid, kind)
+                assert victim, f"no {kind}: {said}"
+                os.kill(victim, how)
     assert not waiting, said
     return process.returncode, said
 
@@ -172,9 +171,9 @@ def test_a_run_whose_newest_checkpoint_is_damaged_goes_on_from_the_one_before(
     assert scores(tmp_path) == undisturbed(method)
 
 
-@pytest.mark.parametrize("victim", ["driver", "trial"])
+@pytest.mark.parametrize("kind", ["driver", "trial"])
 def test_a_run_killed_while_it_writes_a_checkpoint_is_resumed_from_the_one_before(
-    victim, tmp_path, undisturbed
+    kind, tmp_path, undisturbed
 ):
     half_written = []
     for number in (1, 3):
@@ -182,14 +181,17 @@ def test_a_run_killed_while_it_writes_a_checkpoint_is_resumed_from_the_one_befor
         with subprocess.Popen(
             [*command("arrow", tmp_path), *more], stdout=subprocess.DEVNULL
         ) as process:
-            # Tune copies a checkpoint there file by file.
+            # Tune copies a checkpoint there file by file; looking for the victim takes
+            # longer than that.
+            victim = None
             while not [*tmp_path.glob(f"run/*/checkpoint_00000{number}/learner_group")]:
                 assert process.poll() is None
+                victim = victim or find(process.pid, kind)
                 time.sleep(0.002)
-            kill(process.pid, victim)
+            os.kill(victim, signal.SIGKILL)
             [path] = tmp_path.glob(f"run/*/checkpoint_00000{number}")
             half_written.append(not (path / "seal").exists())
-            if victim == "trial":
+            if kind == "trial":
                 os.kill(process.pid, signal.SIGKILL)
     assert any(half_written)
     finish("arrow", tmp_path, "--resume")
