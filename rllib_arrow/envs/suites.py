@@ -41,6 +41,7 @@ class Suite:
     action_space: Discrete
     labels: Mapping[str, str]
     reward_scales: Mapping[str, float] = field(default_factory=dict)
+    measure: str = ""  # the task whose single-task score is 1 for all; else its own
 
     @property
     def num_actions(self) -> int:
@@ -117,6 +118,7 @@ SUITES: dict[str, Suite] = {
                 look: "Space Invaders" if look == "base" else f"+{look}"
                 for look in LOOKS
             },
+            measure="base",  # one game, of which the other looks are hard alone
         ),
         _suite(
             "minigrid",

@@ -116,15 +116,20 @@ def listed(names: Sequence[str]) -> str:
 
 
 def _from_baselines(suite: str, task: str, baselines: Sequence[Run]) -> Scale | None:
-    """Medians over seeds of the first and the last single-task ARROW evaluation."""
-    runs = _single_runs(baselines, suite, task, NORMALISER)
+    """Medians over seeds of the first and the last single-task ARROW evaluation.
+
+    Tasks of a suite that is one game in many looks share the scale of one look.
+    """
+    measure = SUITES[suite].measure if suite in SUITES else ""
+    runs = _single_runs(baselines, suite, measure or task, NORMALISER)
     lows = [r.curve.scores[0, 0] for r in runs if r.curve.epochs[0] == 0]
     if not lows:
         return None
     high = np.median([run.curve.scores[-1, 0] for run in runs])
+    on = f" on {task_label(suite, measure)}" if measure else ""
     source = (
-        "0 is the first and 1 the last score of the single-task ARROW runs given, both "
-        "medians over seeds"
+        "0 is the first and 1 the last score of the single-task ARROW runs given"
+        f"{on}, both medians over seeds"
     )
     return _scale(float(np.median(lows)), float(high), source)
 

@@ -272,3 +272,17 @@ def test_scaling_and_shifting_returns_changes_no_normalised_metric(study, change
     before = metrics(runs, baselines)
     after = metrics([changed(r) for r in runs], [changed(r) for r in baselines])
     assert after == pytest.approx(before, rel=1e-6, abs=1e-6, nan_ok=True)
+
+
+def test_looks_of_one_game_share_the_scale_of_its_base(tmp_path):
+    looks = {"base": [3, 9, 9], "palette": [3, 3, 12]}
+    about = {"suite": "minatar_variants", "seed": 1}
+    write_run(tmp_path / "run", looks, [1, 1], **about)
+    for task, learned in (("base", 9), ("palette", 3.01)):
+        single = tmp_path / "single" / task
+        write_run(single, {task: [3, learned]}, [1], setting="single", **about)
+    runs = load_runs(tmp_path / "run", baselines=tmp_path / "single")
+    told = build_normaliser("minatar_variants", runs.runs, runs.baselines).notes
+    assert "ARROW runs given on Space Invaders, both medians" in told[0]
+    value = runs.metrics.set_index("metric").value
+    assert value["ACC"] == pytest.approx((1 + 1.5) / 2)  # 9 and 12 on a scale of 3 to 9
