@@ -11,9 +11,10 @@ An update is one world-model step and one actor-critic step on a minibatch.
   examples of MinAtar), and desk_large: 16 x 32 rows, 128 dreams of 15 steps; against a
   straightforward version of the same networks.
 
-All scales are compared with our own eager path, with the floor (the update's matrix
-products and convolutions at the speed that one large matrix product reaches here), and
-by the operations of an update, which on a GPU would be launches.
+All scales are compared with our own eager path, with mixed precision, with the floor
+(the update's matrix products and convolutions at the speed that one large matrix
+product reaches here), and by the operations of an update, which on a GPU would be
+launches.
 
 Sides take turns, each in a process of its own, and each one's best time counts: other
 work on the machine only ever adds to a time.
@@ -39,6 +40,7 @@ from benchmarks.turns import Side, best_of_turns
 SIDES = "benchmarks.learner_sides"
 PLAIN = "torch.distributions in the loop"
 EAGER = "our eager path"
+OURS = {EAGER: "eager", "compiled with mixed_precision": "mixed"}
 
 
 def gflop_per_update(scale: Scale) -> float:
@@ -99,7 +101,7 @@ def report(
 def start_peers(name: str, threads: int) -> dict[str, Side]:
     """Starts the peers of a scale, by the names to report."""
     scale = SCALES[name]
-    peers = {EAGER: Side(SIDES, "eager", name, threads)}
+    peers = {side: Side(SIDES, key, name, threads) for side, key in OURS.items()}
     if scale.model_size == "micro":
         return peers | {PLAIN: Side(SIDES, "plain", name, threads)}
     if scale.starts:

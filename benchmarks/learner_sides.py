@@ -1,6 +1,6 @@
 """One update of each learner that `benchmarks.learner` compares, served in turns.
 
-python -m benchmarks.learner_sides compiled|eager|rllib|plain SCALE THREADS
+python -m benchmarks.learner_sides compiled|mixed|eager|rllib|plain SCALE THREADS
 """
 
 from __future__ import annotations
@@ -85,10 +85,10 @@ def our_spec(scale: Scale) -> RLModuleSpec:
     )
 
 
-def our_update(scale: Scale, use_compile: bool = False) -> Update:
+def our_update(scale: Scale, use_compile: bool = False, mixed: bool = False) -> Update:
     """Returns one update of this package's learner, from replay's rows on."""
     spec = our_spec(scale).as_multi_rl_module_spec()
-    config = our_config(scale).training(use_compile=use_compile)
+    config = our_config(scale).training(use_compile=use_compile, mixed_precision=mixed)
     learner = DV3Learner(config=config, module_spec=spec)
     learner.build()
     batch = random_batch(scale)
@@ -98,6 +98,11 @@ def our_update(scale: Scale, use_compile: bool = False) -> Update:
 def compiled_update(scale: Scale) -> Update:
     """Returns the same, compiled."""
     return our_update(scale, use_compile=True)
+
+
+def mixed_update(scale: Scale) -> Update:
+    """Returns the same, compiled and with mixed precision."""
+    return our_update(scale, use_compile=True, mixed=True)
 
 
 def plain_update(scale: Scale) -> Update:
@@ -135,6 +140,7 @@ def rllib_update(scale: Scale) -> Update:
 
 UPDATES = {
     "compiled": compiled_update,
+    "mixed": mixed_update,
     "eager": our_update,
     "plain": plain_update,
     "rllib": rllib_update,

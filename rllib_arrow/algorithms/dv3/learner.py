@@ -186,12 +186,14 @@ class DV3Learner(GradientSteps, TorchLearner):
             batch = next(batches, None)
             if batch is None:
                 raise RuntimeError(f"Replay gave {done} batches of the {total} needed.")
-            learned = self._update_for(done)(batch)
+            with self.parts.computing():
+                learned = self._update_for(done)(batch)
             world_model.add(learned.world_model)
             actor_critic.add(learned.actor_critic)
             if learned.actor_critic and self._is_rehearsal_due(actor_critic.count):
                 rehearse = self._recorded("rehearsal", self.rehearse)
-                rehearsal.add(rehearse(next(rehearsed)))
+                with self.parts.computing():
+                    rehearsal.add(rehearse(next(rehearsed)))
             if learned.by_sequence is not None:
                 self._sequence_losses.append(learned.by_sequence)
             self.is_about_to_compile = False

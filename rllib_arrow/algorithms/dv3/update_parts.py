@@ -9,6 +9,7 @@ break, whatever the number of steps.
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from typing import Any
 
@@ -16,6 +17,12 @@ import torch
 from torch import Tensor
 
 from rllib_arrow.algorithms.dv3 import cloning, objectives, rehearsal, spread
+from rllib_arrow.algorithms.dv3.products import (
+    BY_ONEDNN,
+    WORTH_ONEDNN,
+    by_mkl,
+    multiplied_by,
+)
 from rllib_arrow.algorithms.dv3.rl_module import Dream, DV3RLModule
 from rllib_arrow.models import unroll
 from rllib_arrow.models.layers import StateLinear
@@ -32,8 +39,6 @@ AROUND_LOOPS = (
     "cloning_loss",
     "spread_loss",
 )
-# torch counts the parts of all learners that a process ever makes as one function.
-MOST_GRAPHS = 1024
 
 
 class Parts:
@@ -62,6 +67,10 @@ class Parts:
         self.cloning_loss = partial(cloning.cloning_loss, net, config)
         self.spread_loss = partial(spread.spread_loss, net, config)
 
+    def computing(self) -> AbstractContextManager[None]:
+        """Returns the context in which all updates are to be computed."""
+        return nullcontext()
+
     def unroll(self, encoded: objectives.Encoded, noise: Tensor) -> Posterior:
         """Goes through encoded sequences step by step."""
         return self.net.rssm.unroll(encoded.prepared, noise, self.loops)
@@ -79,15 +88,22 @@ class CompiledParts(Parts):
 
     def __init__(self, net: DV3RLModule, config: Any) -> None:
         super().__init__(net, config)
+        size = net.size
+        largest = config.batch_size_B * size.mlp_units * 3 * size.gru_units
+        loop = by_mkl if largest < WORTH_ONEDNN else lambda function: function
         self.loops = unroll.Loops(
-            compiled(unroll.steps_forward),
-            compiled(unroll.steps_back),
+            loop(compiled(unroll.steps_forward)),
+            loop(compiled(unroll.steps_back)),
             steps=steps_in_block(config.batch_length_T),
             variant=compiled(RSSM.observe_steps),
         )
         for name in AROUND_LOOPS:
             setattr(self, name, compiled(getattr(self, name)))
         self._dream_steps = compiled(partial(objectives.dream_steps, net, config))
+
+    def computing(self) -> AbstractContextManager[None]:
+        """Returns the context in which oneDNN multiplies, where that is faster."""
+        return multiplied_by(BY_ONEDNN)
 
     def dream(self, starts: Tensor, noise: Tensor) -> Dream:
         """Dreams in blocks of steps, and leaves the actor's graph to `value_dream`."""
@@ -100,9 +116,17 @@ class CompiledParts(Parts):
 
 
 def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Returns the function as one graph for the shapes it meets first."""
-    torch._dynamo.config.recompile_limit = MOST_GRAPHS
-    return torch.compile(function, fullgraph=True, dynamic=False, backend=BACKEND)
+    """Returns the function as one graph for the shapes it meets first.
+
+    torch looks for a graph among all that came from the same code, and counts them. A
+    copy of the code keeps apart the parts of an update, and those of two learners.
+    """
+
+    def part(*args: Any) -> Any:
+        return function(*args)
+
+    part.__code__ = part.__code__.replace()
+    return torch.compile(part, fullgraph=True, dynamic=False, backend=BACKEND)
 
 
 def steps_in_block(steps: int) -> int:
