@@ -93,9 +93,9 @@ class ContinualEnvRunner(EnvRunner, Checkpointable):
             except Exception as error:
                 self._drop_env()
                 users = isinstance(error, UserError)
-                said = f"{error}" if users else f"{type(error).__name__}: {error}"
+                reason = f"{error}" if users else f"{type(error).__name__}: {error}"
                 where = f"Environment failed in epoch {epoch}, task {self.task!r}"
-                last = (UserError if users else RuntimeError)(f"{where}: {said}")
+                last = (UserError if users else RuntimeError)(f"{where}: {reason}")
                 last.__cause__ = error
         raise last
 

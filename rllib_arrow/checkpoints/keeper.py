@@ -12,7 +12,7 @@ from ray.tune import Callback
 
 from rllib_arrow.checkpoints.seal import SEAL
 from rllib_arrow.files import write_aside_in
-from rllib_arrow.ray_private import TUNE_LISTS, is_listed
+from rllib_arrow.ray_private import TUNE_CHECKPOINT, TUNE_LISTS, is_listed
 
 KEPT = ".kept"
 
@@ -54,7 +54,7 @@ class CheckpointKeeper(Callback):
             path
             for path in beside
             if path <= checkpoint.path
-            and PurePosixPath(path).name.startswith("checkpoint_")
+            and TUNE_CHECKPOINT.fullmatch(PurePosixPath(path).name)
         )
         try:
             content = keep_lists(store, newest.parent.parent)

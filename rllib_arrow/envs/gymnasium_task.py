@@ -15,7 +15,7 @@ from rllib_arrow.envs.base import (
     native_seeds,
 )
 from rllib_arrow.envs.own_task import OwnTask
-from rllib_arrow.errors import UserError
+from rllib_arrow.errors import UserError, one_line
 
 
 class GymnasiumTask(VectorTask):
@@ -35,7 +35,7 @@ class GymnasiumTask(VectorTask):
         space, actions = self._envs[0].observation_space, self._envs[0].action_space
         if not _is_image(space) or not _counts_from_zero(actions):
             self.close()
-            given = " ".join(f"{space} and {actions}".split())
+            given = one_line(f"{space} and {actions}")
             raise UserError(
                 f"task {task.name!r} must have uint8 images [H, W, 1 or 3] and "
                 f"actions counted from 0 (the agents learn from pictures), not {given}."
@@ -47,10 +47,9 @@ class GymnasiumTask(VectorTask):
         try:
             return self._task.make()
         except Exception as error:
-            reason = " ".join(str(error).split())
             raise UserError(
                 f"task {self._task.name!r}: making {self._task.id!r} failed with "
-                f"{type(error).__name__}: {reason}"
+                f"{type(error).__name__}: {one_line(error)}"
             ) from error
 
     def reset(self, seed: int) -> Rows:

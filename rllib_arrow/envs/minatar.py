@@ -24,6 +24,8 @@ from rllib_arrow.envs.options import (
 )
 
 GAMES = ("breakout", "asterix", "space_invaders", "freeway", "seaquest")
+STICKY = 0.1  # how likely an action is that of the step before
+MAX_EPISODE_STEPS = 2500
 # What a game does unless told otherwise. A random player crosses Freeway's road once in
 # 27,000 steps; held for four, with no action that does nothing new, once in 940.
 HOLD = {"freeway": 4}  # elsewhere 1: held actions would ruin Breakout
@@ -93,8 +95,8 @@ class MinAtarTask(VectorTask):
         game: str,
         num_envs: int,
         *,
-        sticky: float = 0.1,
-        max_episode_steps: int = 2500,
+        sticky: float = STICKY,
+        max_episode_steps: int = MAX_EPISODE_STEPS,
         hold: int | Mapping[str, int] | None = None,
         minimal_actions: bool | Mapping[str, bool] | None = None,
     ) -> None:

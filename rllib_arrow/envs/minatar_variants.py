@@ -8,7 +8,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from rllib_arrow.envs.minatar import CELLS, PALETTE, MinAtarTask, mixed_colours
+from rllib_arrow.envs.minatar import (
+    CELLS,
+    MAX_EPISODE_STEPS,
+    PALETTE,
+    STICKY,
+    MinAtarTask,
+    mixed_colours,
+)
 
 GAME = "space_invaders"
 # Later variants have all changes of the earlier ones.
@@ -57,8 +64,8 @@ class MinAtarVariantTask(MinAtarTask):
         variant: str,
         num_envs: int,
         *,
-        sticky: float = 0.1,
-        max_episode_steps: int = 2500,
+        sticky: float = STICKY,
+        max_episode_steps: int = MAX_EPISODE_STEPS,
     ) -> None:
         super().__init__(
             GAME, num_envs, sticky=sticky, max_episode_steps=max_episode_steps

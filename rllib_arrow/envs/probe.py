@@ -72,8 +72,8 @@ def warn_of_ignored_seeds(
         except UserError:
             raise
         except Exception as error:
-            said = f"{type(error).__name__}: {error}"
-            logger.warning("Task %r failed when it was tried: %s", name, said)
+            reason = f"{type(error).__name__}: {error}"
+            logger.warning("Task %r failed when it was tried: %s", name, reason)
 
 
 def _asked_aside(suite: str, task: Task, options: dict[str, Any]) -> Future[bool]:

@@ -7,14 +7,18 @@ import sys
 from pathlib import Path
 from typing import Any, NoReturn
 
+from rllib_arrow.errors import one_line
+
 USER_ERROR = 2  # the exit code
 
 
 class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         """Says what is wrong in one line, where argparse would add its usage."""
-        line = " ".join(message.split())
-        print(f"{self.prog}: {line} (see {self.prog} --help)", file=sys.stderr)
+        print(
+            f"{self.prog}: {one_line(message)} (see {self.prog} --help)",
+            file=sys.stderr,
+        )
         raise SystemExit(USER_ERROR)
 
 

@@ -10,7 +10,7 @@ from importlib import import_module
 import yaml
 from ray.tune import Callback
 
-from rllib_arrow.errors import UserError
+from rllib_arrow.errors import UserError, one_line
 from rllib_arrow.experiments.mistakes import search_here
 
 
@@ -33,7 +33,7 @@ def load_callback(text: str) -> Callback:
     try:
         return found(**settings)
     except Exception as error:  # whatever a class of the user's may raise
-        raise UserError(f"--callback {text}: {_said(error)}") from error
+        raise UserError(f"--callback {text}: {_described(error)}") from error
 
 
 def check_blame(error: BaseException, callbacks: Mapping[str, Callback]) -> None:
@@ -41,18 +41,18 @@ def check_blame(error: BaseException, callbacks: Mapping[str, Callback]) -> None
     frames = traceback.extract_tb(error.__traceback__)
     for text, callback in callbacks.items():
         if inspect.getfile(type(callback)) in {frame.filename for frame in frames}:
-            raise UserError(f"--callback {text}: {_said(error)}") from error
+            raise UserError(f"--callback {text}: {_described(error)}") from error
 
 
-def _said(error: BaseException) -> str:
-    return " ".join(f"{type(error).__name__}: {error}".split())
+def _described(error: BaseException) -> str:
+    return one_line(f"{type(error).__name__}: {error}")
 
 
 def _settings(text: str, block: str) -> dict:
     try:
         settings = yaml.safe_load(block)
     except yaml.YAMLError as error:
-        raise UserError(f"--callback {text}: not YAML: {_said(error)}") from error
+        raise UserError(f"--callback {text}: not YAML: {_described(error)}") from error
     if not isinstance(settings, dict) or not all(isinstance(k, str) for k in settings):
         raise UserError(f"--callback {text}: {block} must be {{key: value, ...}}")
     return settings

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from rllib_arrow import register
-from rllib_arrow.errors import UserError
+from rllib_arrow.errors import UserError, one_line
 from rllib_arrow.experiments import tuned_examples
 from rllib_arrow.experiments.arguments import USER_ERROR, make_parser
 from rllib_arrow.experiments.experiment import read_experiment
@@ -90,7 +90,7 @@ def _save_traceback(error: Exception) -> str:
 def _one_line(error: Exception) -> str:
     if isinstance(error, OSError) and error.filename:
         return f"{error.filename}: {error.strerror}"
-    return " ".join(str(error).split())
+    return one_line(error)
 
 
 def train(args: argparse.Namespace) -> int:

@@ -14,7 +14,7 @@ from typing import Any
 import ray
 
 from rllib_arrow import register
-from rllib_arrow.errors import UserError
+from rllib_arrow.errors import UserError, one_line
 from rllib_arrow.experiments.signals import starting_ray
 from rllib_arrow.ray_private import stay_on_loopback
 
@@ -62,7 +62,7 @@ def connect(debug: bool = False) -> None:
         with starting_ray():
             ray.init(log_to_driver=debug, logging_level=level, **own)
     except (ConnectionError, RuntimeError, ValueError) as error:
-        reason = " ".join(str(error).split())
+        reason = one_line(error)
         raise UserError(f"RAY_ADDRESS={address}: no cluster: {reason}") from error
     if not debug:
         # A failed trial's traceback stands in its error.txt; its reason is shown.

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from rllib_arrow import ALGORITHMS, CONTINUAL, algorithm_class, register
-from rllib_arrow.errors import UserError
+from rllib_arrow.errors import UserError, one_line
 from rllib_arrow.experiments.yaml_files import MergedBlock, override, read_merged
 from rllib_arrow.experiments.yaml_settings import (
     check_settings,
@@ -161,7 +161,7 @@ def _check_together(algorithm: Any, plain: dict[str, Any]) -> None:
                 f"config.{error.key}", error.value, error.problem
             ) from None
         # RLlib's own complaints, and ours about a default, name settings in their text.
-        problem = " ".join(str(error).split())
+        problem = one_line(error)
         named = [key for key in plain if re.search(rf"\b{re.escape(key)}\b", problem)]
         key = max(named, key=len, default="")
         path, value = (f"config.{key}", plain[key]) if key else ("config", plain)

@@ -12,7 +12,7 @@ from typing import Any
 from pyarrow import fs
 from ray import tune
 
-from rllib_arrow.errors import UserError
+from rllib_arrow.errors import UserError, one_line
 from rllib_arrow.experiments.experiment import Experiment
 from rllib_arrow.files import write_aside_in
 from rllib_arrow.lock import locked
@@ -42,7 +42,7 @@ def check_location(location: str, resume: bool) -> None:
     try:
         exists = tune.Tuner.can_restore(location)
     except ValueError as error:  # pyarrow's, for an address it does not know
-        raise UserError(f"{location}: {' '.join(str(error).split())}") from error
+        raise UserError(f"{location}: {one_line(error)}") from error
     if exists and not resume:
         remedy = "continue it with --resume, or choose another --name"
         raise UserError(f"{location}: holds a run already: {remedy}")

@@ -127,8 +127,11 @@ class Diary:
     def _gradients(self, learned: dict[str, float]) -> list[Finding]:
         """The means over the epoch, as the learner told them."""
         names = self._algorithm.config.anatomy().gradients
-        told = {part: learned[name] for name, part in names.items() if name in learned}
-        return [Finding(part, "gradient_norm", norm) for part, norm in told.items()]
+        return [
+            Finding(part, "gradient_norm", learned[name])
+            for name, part in names.items()
+            if name in learned
+        ]
 
     def _note_memory(self, epoch: int, stats: dict[str, Any]) -> None:
         drawn = ray.get(self._algorithm.replay.drawn.remote())

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
 
-class SamplingRule(Protocol):
-    """Chooses among chunks, which it knows by their serial numbers."""
+class SamplingRule:
+    """Chooses among chunks, which it knows by their serial numbers.
+
+    A rule that goes by what was drawn or by losses remembers it; others do not.
+    """
 
     def choose(
         self, serials: Sequence[int], count: int, rng: np.random.Generator
     ) -> np.ndarray:
         """Returns `count` positions in `serials`, drawn with replacement."""
+        raise NotImplementedError
 
     def visit(self, serials: Sequence[int]) -> None:
         """Notes that sequences of these chunks have been drawn for training."""
@@ -27,13 +31,14 @@ class SamplingRule(Protocol):
 
     def get_state(self) -> dict[str, Any]:
         """Returns what JSON needs to continue this rule exactly."""
+        return {}
 
     def set_state(self, state: dict[str, Any]) -> None:
         """Continues where `get_state` was called."""
 
 
-class Uniform:
-    """Every chunk is equally likely; there is nothing to remember."""
+class Uniform(SamplingRule):
+    """Every chunk is equally likely."""
 
     def choose(
         self, serials: Sequence[int], count: int, rng: np.random.Generator
@@ -41,24 +46,8 @@ class Uniform:
         """Returns `count` positions in `serials`, drawn with replacement."""
         return rng.integers(len(serials), size=count)
 
-    def visit(self, serials: Sequence[int]) -> None:
-        """Changes nothing."""
 
-    def learn(self, losses: dict[int, float]) -> None:
-        """Changes nothing."""
-
-    def forget(self, serial: int) -> None:
-        """Changes nothing."""
-
-    def get_state(self) -> dict[str, Any]:
-        """Returns an empty state."""
-        return {}
-
-    def set_state(self, state: dict[str, Any]) -> None:
-        """Changes nothing."""
-
-
-class Curious:
+class Curious(SamplingRule):
     """What was seldom drawn and what the model predicts badly is more likely.
 
     After Kauvar et al., "Curious Replay for Model-based Adaptation" (ICML 2023), with

@@ -7,7 +7,7 @@ memory is. They see the world model's mean losses of an epoch and never a task's
 from __future__ import annotations
 
 from math import exp, log
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 
 class EpochLosses(NamedTuple):
@@ -18,46 +18,35 @@ class EpochLosses(NamedTuple):
     ltdm: float | None
 
 
-class Share(Protocol):
+class Share:
     """A number between 0 and 1 that the losses of each epoch may move."""
 
-    value: float
+    def __init__(self, value: float, bounds: tuple[float, float]):
+        self.value = value
 
     def update(self, losses: EpochLosses) -> None:
         """Moves the value after an epoch."""
 
     def get_state(self) -> dict[str, Any]:
         """Returns what JSON needs to continue this rule exactly."""
+        return {}
 
     def set_state(self, state: dict[str, Any]) -> None:
         """Continues where `get_state` was called."""
 
 
-class Constant:
+class Constant(Share):
     """Stays what it is."""
 
-    def __init__(self, value: float, bounds: tuple[float, float]):
-        self.value = value
 
-    def update(self, losses: EpochLosses) -> None:
-        """Changes nothing."""
-
-    def get_state(self) -> dict[str, Any]:
-        """Returns an empty state: the settings say it all."""
-        return {}
-
-    def set_state(self, state: dict[str, Any]) -> None:
-        """Changes nothing."""
-
-
-class _Moving:
+class _Moving(Share):
     """A share between two bounds, and running means of losses."""
 
     DECAY = 0.8  # of a running mean, per epoch
 
     def __init__(self, value: float, bounds: tuple[float, float]):
         self.low, self.high = bounds
-        self.value = min(max(value, self.low), self.high)
+        super().__init__(min(max(value, self.low), self.high), bounds)
         self._means: dict[str, float] = {}
 
     def _follow(self, name: str, loss: float) -> float:

@@ -1,5 +1,7 @@
 """The settings: the paper's values, and what is refused."""
 
+from dataclasses import asdict
+
 import pytest
 
 from rllib_arrow import TESSACConfig
@@ -55,7 +57,7 @@ def test_the_schedule_is_made_of_the_settings():
         tes_period=7,
         tes_counting="cumulative",
     )
-    assert config.entropy_target(1.5).to_dict() == {
+    assert asdict(config.entropy_target(1.5)) == {
         "target": 1.5,
         "decay": 0.9,
         "mean_threshold": 0.1,

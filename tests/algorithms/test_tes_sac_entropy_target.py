@@ -1,10 +1,13 @@
 """The schedule against traces worked out by hand."""
 
 import json
+from dataclasses import asdict, replace
+from typing import Any
 
 import numpy as np
 import pytest
 
+from rllib_arrow import TESSACConfig
 from rllib_arrow.algorithms.tes_sac.entropy_target import EntropyTarget
 
 # With a decay of 1/2, all of the following are exact binary fractions:
@@ -51,9 +54,14 @@ TRACES = {
 }
 
 
+def schedule_from(start: float, **changed: Any) -> EntropyTarget:
+    """The schedule of the default settings, with some of them changed."""
+    return replace(TESSACConfig().entropy_target(start), **changed)
+
+
 @pytest.mark.parametrize("counting", TRACES)
 def test_schedule_follows_the_trace_worked_out_by_hand(counting):
-    schedule = EntropyTarget(1.0, counting=counting, **EASY)
+    schedule = schedule_from(1.0, counting=counting, **EASY)
     for entropy, moments, (target, calm_steps) in zip(
         ENTROPIES, MOMENTS, TRACES[counting], strict=True
     ):
@@ -63,14 +71,14 @@ def test_schedule_follows_the_trace_worked_out_by_hand(counting):
 
 
 def test_with_the_papers_settings_the_target_falls_on_the_thousandth_calm_step():
-    schedule = EntropyTarget(2.0)
+    schedule = schedule_from(2.0)
     targets = [schedule.update(2.0) for _ in range(1001)]
     assert targets[998] == 2.0
     assert targets[999] == targets[1000] == 2.0 * 0.98
 
 
 def test_one_noisy_step_costs_the_consecutive_rule_all_its_calm_steps():
-    schedules = [EntropyTarget(2.0, counting=rule) for rule in TRACES]
+    schedules = [schedule_from(2.0, counting=rule) for rule in TRACES]
     # k steps after it, a step 2 nats off has the weight w = 0.001 * 0.999^k and makes
     # the variance 4 w (1 - w). That is above 0.05 squared until k = 469.
     for entropy in [2.0] * 600 + [4.0] + [2.0] * 450:
@@ -85,7 +93,7 @@ def test_one_noisy_step_costs_the_consecutive_rule_all_its_calm_steps():
 
 def test_mean_and_variance_are_those_of_exponentially_weighted_entropies():
     entropies = np.random.default_rng(0).normal(1.5, 0.3, 200)
-    schedule = EntropyTarget(1.7, decay=0.9)
+    schedule = schedule_from(1.7, decay=0.9)
     for entropy in entropies:
         schedule.update(entropy)
     values = np.array([1.7, *entropies])  # the start stands for all that was before
@@ -99,10 +107,10 @@ def test_mean_and_variance_are_those_of_exponentially_weighted_entropies():
 
 def test_schedule_restored_from_json_goes_on_as_if_nothing_had_happened():
     rng = np.random.default_rng(1)
-    first = EntropyTarget(1.0, period=5, std_threshold=0.2, mean_threshold=0.2)
+    first = schedule_from(1.0, period=5, std_threshold=0.2, mean_threshold=0.2)
     for entropy in rng.normal(1.0, 0.1, 37):
         first.update(entropy)
-    second = EntropyTarget.from_dict(json.loads(json.dumps(first.to_dict())))
+    second = EntropyTarget(**json.loads(json.dumps(asdict(first))))
     for entropy in rng.normal(0.9, 0.1, 100):
         assert first.update(entropy) == second.update(entropy)
     assert first == second and first.target < 1.0

@@ -63,41 +63,31 @@ def strip(truth: np.ndarray, model: np.ndarray, context: int = 0) -> np.ndarray:
     return _lay_out(truth, _marked(model, context), error)
 
 
-def story(
-    module: DV3RLModule,
-    batch: dict[str, np.ndarray],
-    seed: int,
-    context: int = CONTEXT,
-) -> np.ndarray:
+def story(module: DV3RLModule, batch: dict[str, np.ndarray], seed: int) -> np.ndarray:
     """Returns the truth, its reconstruction and a dream below each other, [H', W', 3].
 
     The frames that the dream was shown are marked as in a strip.
     """
     generator = torch.Generator(_device(module)).manual_seed(seed)
     reconstructed = reconstruct(module, batch, generator)
-    dreamt = dream_on(module, batch, generator, context)
-    return _lay_out(batch["obs"], reconstructed, _marked(dreamt, context))
+    dreamt = dream_on(module, batch, generator)
+    return _lay_out(batch["obs"], reconstructed, _marked(dreamt, CONTEXT))
 
 
 def make_strips(
-    module: DV3RLModule,
-    batch: dict[str, np.ndarray],
-    seed: int,
-    sequences: int = 4,
-    context: int = CONTEXT,
+    module: DV3RLModule, batch: dict[str, np.ndarray], seed: int
 ) -> dict[str, np.ndarray]:
     """Returns `reconstruction` and `dream` as uint8 [H', W', 3].
 
     TensorBoard takes them as they are with `dataformats="HWC"`. `batch` is as
-    `AugmentedReplay.sample` gives it; its first `sequences` sequences are shown.
+    `AugmentedReplay.sample` gives it.
     """
-    batch = {key: value[:sequences] for key, value in batch.items()}
     generator = torch.Generator(_device(module)).manual_seed(seed)
     reconstructed = reconstruct(module, batch, generator)
-    dreamt = dream_on(module, batch, generator, context)
+    dreamt = dream_on(module, batch, generator)
     return {
         "reconstruction": strip(batch["obs"], reconstructed),
-        "dream": strip(batch["obs"], dreamt, context),
+        "dream": strip(batch["obs"], dreamt, CONTEXT),
     }
 
 

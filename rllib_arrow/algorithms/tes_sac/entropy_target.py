@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from dataclasses import dataclass
+from typing import Literal
 
 Counting = Literal["consecutive", "cumulative"]
 
@@ -21,12 +21,12 @@ class EntropyTarget:
     """
 
     target: float  # in nats
-    decay: float = 0.999
-    mean_threshold: float = 0.01
-    std_threshold: float = 0.05
-    discount: float = 0.98
-    period: int = 1000
-    counting: Counting = "consecutive"
+    decay: float
+    mean_threshold: float
+    std_threshold: float
+    discount: float
+    period: int
+    counting: Counting
     mean: float | None = None  # starts at the target
     variance: float = 0.0
     calm_steps: int = 0
@@ -56,12 +56,3 @@ class EntropyTarget:
             self.target *= self.discount
             self.calm_steps = 0
         return self.target
-
-    def to_dict(self) -> dict[str, Any]:
-        """Returns settings and progress as plain numbers and strings."""
-        return asdict(self)
-
-    @classmethod
-    def from_dict(cls, state: dict[str, Any]) -> EntropyTarget:
-        """Continues where the object that gave `state` stood."""
-        return cls(**state)

@@ -5,14 +5,12 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Any
 
 import numpy as np
 import torch
-from ray.rllib.algorithms.sac.sac_learner import (
-    SACLearner,
-)
+from ray.rllib.algorithms.sac.sac_learner import SACLearner
 from ray.rllib.algorithms.sac.torch.sac_torch_learner import SACTorchLearner
 from ray.rllib.core import COMPONENT_RL_MODULE, DEFAULT_MODULE_ID
 from ray.rllib.core.learner import Learner
@@ -235,7 +233,7 @@ class TESSACLearner(SACTorchLearner):
         if self._check_component(TES, components, not_components):
             state[TES] = {
                 "log_alpha": self.curr_log_alpha[DEFAULT_MODULE_ID].item(),
-                "entropy_target": self.entropy_target.to_dict(),
+                "entropy_target": asdict(self.entropy_target),
             }
         return state
 
@@ -246,7 +244,7 @@ class TESSACLearner(SACTorchLearner):
             self._weights_seq_no = 0
         super().set_state(state)
         if TES in state:
-            saved = EntropyTarget.from_dict(state[TES]["entropy_target"])
+            saved = EntropyTarget(**state[TES]["entropy_target"])
             # How far it got is the checkpoint's, how it goes on the configuration's.
             self.entropy_target = replace(
                 self.config.entropy_target(saved.target),
