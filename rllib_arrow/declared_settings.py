@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable
 from typing import Any, ClassVar
 
-from rllib_arrow.settings import RLLIB, Setting, SettingError, nearest
+from rllib_arrow.settings import RLLIB, RLLIB_HEAD, Setting, SettingError, nearest
 
 _METHODS = {
     "training": "Sets how the agent learns.",
@@ -120,7 +120,7 @@ def _help(cls: type[DeclaredSettings], method: str) -> str:
     heads = {method: _METHODS[method]}
     if method == "training":
         heads["continual"] = "Set with `continual()`:"
-        heads[RLLIB] = "RLlib's own settings, with a default of this package:"
+        heads[RLLIB] = RLLIB_HEAD
     lines = []
     for set_by, head in heads.items():
         lines += [head, ""]

@@ -24,6 +24,7 @@ from typing import Any, Literal, Union, get_args, get_origin
 from rllib_arrow.errors import UserError
 
 RLLIB = "RLlib"  # sets some settings with methods of its own
+RLLIB_HEAD = "RLlib's own settings, with a default of this package:"
 _WORDS = {
     bool: "true or false",
     int: "a whole number",

@@ -8,7 +8,7 @@ from rllib_arrow import ARROWConfig, DV3Config, QUIVERConfig, TESSACConfig
 from rllib_arrow.algorithms.continual_config import ContinualConfig
 from rllib_arrow.algorithms.dv3.beyond_config import BeyondConfig
 from rllib_arrow.files import write_aside
-from rllib_arrow.settings import RLLIB, Setting
+from rllib_arrow.settings import RLLIB, RLLIB_HEAD, Setting
 
 FILE = "docs/settings.md"
 TITLES = {
@@ -34,10 +34,7 @@ def page() -> str:
         rllib = [one for one in own if one.set_by == RLLIB]
         parts += [f"## {title}", _table(one for one in own if one.set_by != RLLIB)]
         if rllib:
-            parts += [
-                "RLlib's own settings, with a default of this package:",
-                _table(rllib),
-            ]
+            parts += [RLLIB_HEAD, _table(rllib)]
     return "\n\n".join(parts) + "\n"
 
 

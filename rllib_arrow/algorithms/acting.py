@@ -23,6 +23,6 @@ class ActingPolicy:
         )
         return actions.numpy()
 
-    def thoughts(self) -> np.ndarray:
-        """Returns what the module thought at its last actions; see its `think`."""
-        return self.module.think(self.state).numpy()
+    def policy_and_value(self) -> np.ndarray:
+        """Returns those of the last actions; see the module's `policy_and_value`."""
+        return self.module.policy_and_value(self.state).numpy()

@@ -122,7 +122,8 @@ class ContinualEnvRunner(EnvRunner, Checkpointable):
                 chosen = policy(rows.obs, rows.is_first)
                 actions = np.where(explores[step], actions, chosen)
                 if remembers:
-                    recorder.record_policy(step, policy.thoughts(), ~explores[step])
+                    known = policy.policy_and_value()
+                    recorder.record_policy(step, known, ~explores[step])
             recorder.record(step, rows, actions)
             if step + 1 < steps:
                 rows = env.step(actions)

@@ -51,10 +51,10 @@ class Recorder:
             field[step] = value
 
     def record_policy(
-        self, step: int, thoughts: np.ndarray, is_chosen: np.ndarray
+        self, step: int, policy_and_value: np.ndarray, is_chosen: np.ndarray
     ) -> None:
-        """Writes what the policy thought of one step's rows, where it chose."""
-        self.policy[is_chosen, step] = thoughts[is_chosen]
+        """Writes the policy and value at one step's rows, where the policy chose."""
+        self.policy[is_chosen, step] = policy_and_value[is_chosen]
 
     def chunks(self, reward_scale: float) -> list[Chunk | ChunkWithPolicy]:
         """Returns one stream per environment, in the form of a long chunk."""

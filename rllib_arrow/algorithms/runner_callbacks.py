@@ -9,7 +9,7 @@ from ray.rllib.env import INPUT_ENV_SPACES
 from ray.rllib.env.env_runner import EnvRunner
 
 from rllib_arrow.algorithms.recorder import Recorder
-from rllib_arrow.algorithms.unsupported import CALLED, is_heard
+from rllib_arrow.algorithms.unsupported import CALLED, has_callback
 
 
 def call_back(runner: EnvRunner, event: str, **given: Any) -> None:
@@ -26,7 +26,7 @@ def call_back_after_sampling(
     runner: EnvRunner, recorder: Recorder, info: dict[str, Any]
 ) -> None:
     """Calls on_episode_end and on_sample_end; adds the metrics logged by them."""
-    if is_heard(runner.config, "on_episode_end", "on_sample_end"):
+    if has_callback(runner.config, "on_episode_end", "on_sample_end"):
         spaces = runner.get_spaces()[INPUT_ENV_SPACES]
         samples = []
         for stretch in recorder.stretches():
@@ -43,5 +43,5 @@ def call_back_after_sampling(
                     env_index=stretch.env,
                 )
         call_back(runner, "on_sample_end", samples=samples)
-    if is_heard(runner.config, *CALLED):
+    if has_callback(runner.config, *CALLED):
         info["metrics"] = runner.metrics.reduce()

@@ -73,7 +73,7 @@ def _refuse_namesakes(config: AlgorithmConfig) -> None:
 
 def _warn_of_callbacks(config: AlgorithmConfig) -> None:
     for event in NEVER_CALLED:
-        if is_heard(config, event):
+        if has_callback(config, event):
             logger.warning(
                 "%s is never called: environments are stepped side by side without "
                 "episode objects. on_episode_end and on_sample_end are called.",
@@ -81,7 +81,7 @@ def _warn_of_callbacks(config: AlgorithmConfig) -> None:
             )
 
 
-def is_heard(config: AlgorithmConfig, *events: str) -> bool:
+def has_callback(config: AlgorithmConfig, *events: str) -> bool:
     """Whether a user has a callback for any of the events."""
     classes = [class_of(entry) for entry in force_list(config.callbacks_class)]
     return any(

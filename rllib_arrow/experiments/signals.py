@@ -57,7 +57,7 @@ ending = Ending()
 
 
 def handle_signals() -> None:
-    """Installs the handlers; `nohup`, which ignores SIGHUP, keeps its say."""
+    """Installs the handlers; a signal that is ignored, as `nohup` does, stays so."""
     for number in SIGNALS:
         if signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, ending)

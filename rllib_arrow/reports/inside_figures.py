@@ -34,7 +34,7 @@ from rllib_arrow.reports.style import (
     seeds_label,
     short_number,
 )
-from rllib_arrow.runs.forgotten import SPOKESMEN
+from rllib_arrow.runs.forgotten import MAIN_MEASURE
 from rllib_arrow.runs.inside import BUFFERS
 
 MEASURES = {
@@ -51,7 +51,7 @@ _AXIS = 0.42  # inches below the last row, for the frames
 
 def parts_figure(view: InsideView) -> Figure:
     """What each part forgot of each task over time."""
-    parts = [part for part in SPOKESMEN if (view.forgotten.part == part).any()]
+    parts = [part for part in MAIN_MEASURE if (view.forgotten.part == part).any()]
     labels = [task_label(view.suite, task) for task in view.tasks]
     figure, axes = _grid(view, [_words(part) for part in parts], 0.62, labels)
     for line, part in zip(axes, parts, strict=True):

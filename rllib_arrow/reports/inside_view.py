@@ -12,7 +12,7 @@ import pandas as pd
 from rllib_arrow.curriculum.exposure import Exposure
 from rllib_arrow.metrics.statistics import Series
 from rllib_arrow.runs.analysis import method_rank
-from rllib_arrow.runs.forgotten import forgotten, speaking
+from rllib_arrow.runs.forgotten import forgotten, main_rows
 from rllib_arrow.runs.inside import AT_ITS_END, AT_THE_END, strip_file
 from rllib_arrow.runs.load import Runs
 from rllib_arrow.runs.read import Run
@@ -71,8 +71,8 @@ class InsideView:
 
     @cached_property
     def forgotten(self) -> pd.DataFrame:
-        """What the parts forgot, by the measure that speaks for each."""
-        return speaking(forgotten(self.inside)).dropna(subset="forgotten")
+        """What the parts forgot, by the measure that each is judged by."""
+        return main_rows(forgotten(self.inside)).dropna(subset="forgotten")
 
     @cached_property
     def strips(self) -> list[Strips]:

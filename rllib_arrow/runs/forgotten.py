@@ -17,8 +17,8 @@ from rllib_arrow.metrics.statistics import (
 )
 from rllib_arrow.seeding import derive_rng
 
-# The measure that speaks for each part, in the order of the data's journey.
-SPOKESMEN = {
+# The measure that each part is judged by, in the order of the data's journey.
+MAIN_MEASURE = {
     "encoder": "cka",
     "recurrence": "cka",
     "posterior": "kl",
@@ -64,9 +64,9 @@ def forgotten(inside: pd.DataFrame) -> pd.DataFrame:
     return pd.concat(found).reset_index(drop=True)
 
 
-def speaking(rows: pd.DataFrame) -> pd.DataFrame:
-    """Returns the rows of the one measure that speaks for each part."""
-    return rows[rows.part.map(SPOKESMEN) == rows.measure]
+def main_rows(rows: pd.DataFrame) -> pd.DataFrame:
+    """Returns the rows of the one measure that each part is judged by."""
+    return rows[rows.part.map(MAIN_MEASURE) == rows.measure]
 
 
 def by_seed(shares: pd.DataFrame) -> pd.DataFrame:
@@ -75,7 +75,7 @@ def by_seed(shares: pd.DataFrame) -> pd.DataFrame:
     The mean over the tasks whose training ended before that: those trained to the end
     could not forget.
     """
-    shares = speaking(shares).dropna(subset="forgotten")
+    shares = main_rows(shares).dropna(subset="forgotten")
     last = shares.groupby("run").epoch.transform("max")
     began = shares.groupby(["run", "task", "cycle"]).epoch.transform("min")
     at_end = shares[(shares.epoch == last) & (began < last)]
@@ -93,7 +93,7 @@ def parts_forgot(
     ends = by_seed(forgotten(inside))
     ends = ends[ends.setting == setting]
     found = []
-    for part in SPOKESMEN:
+    for part in MAIN_MEASURE:
         of_part = ends[ends.part == part]
         seeds = {
             method: _seeds(of_part[of_part.method == method]) for method in methods

@@ -49,7 +49,7 @@ def played(firm):
     return learner, states, batch["policy"], random_play
 
 
-def test_thoughts_belong_to_the_row_they_are_stored_with(played):
+def test_policy_and_value_belong_to_the_row_they_are_stored_with(played):
     learner, states, policy, _ = played
     assert policy.dtype == torch.float16
     assert policy.shape == (*states.shape[:2], learner.net.num_actions + 1)

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
-from rllib_arrow.runs.forgotten import SPOKESMEN
+from rllib_arrow.runs.forgotten import MAIN_MEASURE
 from rllib_arrow.runs.inside import (
     AT_ITS_END,
     AT_THE_END,
@@ -46,14 +46,14 @@ def write_inside(
             ended[tasks[place]] = (cycle + 1, epoch)
             inside += [
                 Inside(0, tasks[place], cycle + 1, part, measure, UNTRAINED[measure])
-                for part, measure in SPOKESMEN.items()
+                for part, measure in MAIN_MEASURE.items()
             ]
         for task, (cycle, end) in ended.items():
-            for i, (part, measure) in enumerate(SPOKESMEN.items()):
+            for i, (part, measure) in enumerate(MAIN_MEASURE.items()):
                 lost = min(1.1, pace * (epoch - end) * (i + rng.random()))
                 value = AS_IT_WAS[measure] * (1 - lost) + UNTRAINED[measure] * lost
                 inside.append(Inside(epoch, task, cycle, part, measure, value))
-        for part in SPOKESMEN:
+        for part in MAIN_MEASURE:
             for measure in PLASTICITY:
                 inside.append(Inside(epoch, "", 0, part, measure, rng.random()))
         memory += _memory(epoch, tasks[(exposure - (rest == 0)) % len(tasks)])

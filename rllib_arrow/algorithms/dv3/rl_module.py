@@ -136,7 +136,7 @@ class DV3RLModule(ForwardByActing, TorchRLModule, InferenceOnlyAPI):
         return actions, (h, z, actions)
 
     @torch.no_grad()
-    def think(self, state: tuple[Tensor, ...]) -> Tensor:
+    def policy_and_value(self, state: tuple[Tensor, ...]) -> Tensor:
         """Returns what to remember of the state that `act` returned with an action.
 
         float16 [N, num_actions + 1]: the probabilities that the action was drawn from,
