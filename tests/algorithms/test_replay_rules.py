@@ -93,7 +93,7 @@ def test_a_run_resumed_or_with_a_killed_replay_ends_as_an_undisturbed_one(
 
 @pytest.mark.usefixtures("ray_two_cpus")
 def test_two_learners_stay_equal_and_tell_the_losses_of_their_own_sequences():
-    config = config_with("ARROW", **ALL)
+    config = config_with("ARROW", **ALL).continual(diagnostics=True)
     config.learners(num_learners=2, num_cpus_per_learner=0)
     algorithm = config.build_algo()
     told = []
@@ -119,6 +119,8 @@ def test_two_learners_stay_equal_and_tell_the_losses_of_their_own_sequences():
     calls = algorithm.learner_group.foreach_learner(weight_sum)
     first, second = [call.get() for call in calls]
     assert first == second
+    rows = (algorithm.run_directory.local / "inside.csv").read_text().splitlines()
+    assert any(row.startswith("2,breakout,1,actor,agreement,1") for row in rows), rows
     algorithm.stop()
 
 
