@@ -217,19 +217,24 @@ def inside_tables(page: Page, runs: Runs) -> dict[str, str]:
 
 def headline_table(plan: Plan, reports: dict[str, Runs]) -> str:
     """Returns the few lines that the README shows, each with its number of seeds."""
-    head = ["what", "ARROW", "DV3", "TES-SAC"]
+    head = ["what", *paper.BASELINES, "QUIVER"]
     rows = []
     for line in plan.headline:
-        runs = reports.get(f"{line['page']}/report")
-        if runs is not None and (cells := _headline_cells(runs, line, head[1:])):
+        names = (f"{line['page']}/{report}" for report in ("report", "quiver"))
+        found = [reports[name] for name in names if name in reports]
+        if cells := _headline_cells(found, line, head[1:]):
             rows.append([f"[{line['text']}]({line['page']}/README.md)", *cells])
     return markdown(head, rows)
 
 
 def _headline_cells(
-    runs: Runs, line: dict[str, Any], methods: Sequence[str]
+    found: Sequence[Runs], line: dict[str, Any], methods: Sequence[str]
 ) -> list[str]:
-    of = [_values(runs, line["setting"], m, line["metric"]) for m in methods]
+    """Each method's numbers, from the first report that has them."""
+    of = []
+    for method in methods:
+        every = (_values(r, line["setting"], method, line["metric"]) for r in found)
+        of.append(next((values for values in every if len(values)), ()))
     if not len(of[0]):
         return []
     return [f"{_summary(summarise(v))}, {len(v)} seeds" if len(v) else "" for v in of]
