@@ -1,10 +1,11 @@
-"""Files are written under a temporary name, then renamed: whole, or not at all."""
+"""Files are written whole or not at all, and known by their checksums."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from hashlib import blake2b
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
@@ -59,3 +60,19 @@ def check_regular(path: Path, max_bytes: int, what: str = "a run's file") -> Non
             f"{path}: {size:,} bytes are more than the {max_bytes:,} that {what} may "
             "have."
         )
+
+
+def digest_of(data: bytes) -> str:
+    """Returns the checksum by which files, and what lies in them, are known."""
+    return blake2b(data, digest_size=16).hexdigest()
+
+
+def with_header(kind: str, text: bytes) -> bytes:
+    """Returns a file's content: a line with its kind and its checksum, and the text."""
+    return f"{kind} {digest_of(text)}\n".encode() + text
+
+
+def without_header(kind: str, content: bytes) -> bytes | None:
+    """Returns the text that `with_header` was given; None if it has changed since."""
+    text = content.partition(b"\n")[2]
+    return text if content == with_header(kind, text) else None

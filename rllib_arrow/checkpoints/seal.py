@@ -10,11 +10,10 @@ from __future__ import annotations
 import json
 import os
 from contextlib import suppress
-from hashlib import blake2b
 from pathlib import Path
 
 from rllib_arrow.errors import UserError
-from rllib_arrow.files import write_aside
+from rllib_arrow.files import digest_of, with_header, without_header, write_aside
 from rllib_arrow.ray_private import TUNE_CHECKPOINT
 from rllib_arrow.replay.snapshot import MANIFEST
 
@@ -46,12 +45,12 @@ def seal(path: str | os.PathLike) -> None:
     if manifest not in names:
         raise CheckpointError(f"{root / manifest} was not written.")
     sums = {
-        name: _digest((root / name).read_bytes())
+        name: digest_of((root / name).read_bytes())
         for name in names
         if name == manifest or not name.startswith(f"{REPLAY}/")
     }
-    text = json.dumps(sums, indent=1)
-    write_aside(root / SEAL, _header(text) + text)
+    text = json.dumps(sums, indent=1).encode()
+    write_aside(root / SEAL, with_header(_FORMAT, text))
 
 
 def check_seal(path: str | os.PathLike, replay: bool = True) -> None:
@@ -76,7 +75,7 @@ def check_seal(path: str | os.PathLike, replay: bool = True) -> None:
                 f"{root / name} cannot be read ({error.strerror}): the checkpoint is "
                 "not whole; use another one."
             ) from None
-        if _digest(content) != digest:
+        if digest_of(content) != digest:
             raise _damaged(root / name)
 
 
@@ -101,14 +100,14 @@ def older_checkpoints(path: str | os.PathLike) -> list[str]:
 
 def _read(file: Path) -> dict[str, str]:
     try:
-        content = file.read_bytes().decode("utf-8", "replace")
+        content = file.read_bytes()
     except OSError as error:
         raise CheckpointError(
             f"{file} cannot be read ({error.strerror}): {file.parent} is not a whole "
             "checkpoint; use another one, such as <run>/checkpoint_000009."
         ) from None
-    text = content.partition("\n")[2]
-    if content != _header(text) + text:
+    text = without_header(_FORMAT, content)
+    if text is None:
         raise _damaged(file)
     return json.loads(text)
 
@@ -118,11 +117,3 @@ def _damaged(file: Path) -> DamagedCheckpointError:
         f"{file} does not match its checksum: the checkpoint is damaged; use another "
         "one."
     )
-
-
-def _header(text: str) -> str:
-    return f"{_FORMAT} {_digest(text.encode())}\n"
-
-
-def _digest(content: bytes) -> str:
-    return blake2b(content, digest_size=16).hexdigest()

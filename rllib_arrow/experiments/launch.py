@@ -47,7 +47,7 @@ def param_space(experiment: Experiment, config: dict[str, Any]) -> dict[str, Any
     seeds = config.get("seed", {"grid_search": sample_seeds(experiment.num_samples)})
     if not is_space(seeds):
         seeds = {"grid_search": [seeds]}
-    varied = [path for path in spaces(config) if path[-1] not in REPORTED_ANYWAY]
+    varied = [path for path, _ in spaces(config) if path[-1] not in REPORTED_ANYWAY]
     own = {"env": experiment.env, "label_settings": [".".join(path) for path in varied]}
     return to_tune({**own, **config, "seed": seeds})
 

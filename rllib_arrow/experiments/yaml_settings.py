@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import enum
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from rllib_arrow.ray_private import is_deprecated
@@ -115,49 +115,40 @@ def _check_space(path: str, space: Mapping[str, Any]) -> tuple[str, list[Any]]:
     return kind, values
 
 
-def spaces(config: Mapping[str, Any]) -> list[tuple[str, ...]]:
-    """Returns the paths of all search spaces."""
-    found = []
+def spaces(config: Mapping[str, Any]) -> Iterator[tuple[tuple[str, ...], list[Any]]]:
+    """Yields the path of every search space, and its values."""
     for key, value in config.items():
         if is_space(value):
-            found.append((key,))
+            yield (key,), *value.values()
         elif isinstance(value, Mapping):
-            found += [(key, *path) for path in spaces(value)]
-    return found
+            yield from (((key, *path), values) for path, values in spaces(value))
 
 
 def examples(config: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Returns plain settings in which every value of every search space occurs."""
-    return [_pick(config, i) for i in range(_widest(config))]
+    widest = max((len(values) for _, values in spaces(config)), default=1)
+    return [
+        _replace_spaces(config, lambda kind, values, i=i: values[i % len(values)])
+        for i in range(widest)
+    ]
 
 
-def _widest(value: Any) -> int:
-    if is_space(value):
-        (values,) = value.values()
-        return len(values)
-    if isinstance(value, Mapping):
-        return max([_widest(inner) for inner in value.values()], default=1)
-    return 1
-
-
-def _pick(value: Any, i: int) -> Any:
-    if is_space(value):
-        (values,) = value.values()
-        return values[i % len(values)]
-    if isinstance(value, Mapping):
-        return {key: _pick(inner, i) for key, inner in value.items()}
-    return value
-
-
-def to_tune(value: Any) -> Any:
+def to_tune(config: Mapping[str, Any]) -> dict[str, Any]:
     """Returns the settings with search spaces as Ray Tune's own objects."""
     from ray import tune
 
+    def make(kind: str, values: list[Any]) -> Any:
+        whole = kind in ("grid_search", "choice")
+        return getattr(tune, kind)(*([values] if whole else values))
+
+    return _replace_spaces(config, make)
+
+
+def _replace_spaces(value: Any, replace: Callable[[str, list[Any]], Any]) -> Any:
+    """Returns settings with `replace(kind, values)` for every search space."""
     if is_space(value):
         ((kind, values),) = value.items()
-        if kind in ("grid_search", "choice"):
-            return getattr(tune, kind)(values)
-        return getattr(tune, kind)(*values)
+        return replace(kind, values)
     if isinstance(value, Mapping):
-        return {key: to_tune(inner) for key, inner in value.items()}
+        return {k: _replace_spaces(inner, replace) for k, inner in value.items()}
     return value

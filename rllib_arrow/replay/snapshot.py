@@ -14,13 +14,19 @@ import re
 from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import suppress
-from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
 from rllib_arrow.errors import UserError
-from rllib_arrow.files import TEMPORARY, replacing
-from rllib_arrow.replay.store import Record, digest_of
+from rllib_arrow.files import (
+    TEMPORARY,
+    digest_of,
+    replacing,
+    with_header,
+    without_header,
+    write_aside,
+)
+from rllib_arrow.replay.store import Record
 
 MANIFEST = "manifest"
 _FORMAT = "rllib_arrow replay snapshot 1"
@@ -63,8 +69,7 @@ def save(path: str | os.PathLike, state: dict[str, Any]) -> None:
         ],
     }
     text = json.dumps(body, separators=(",", ":")).encode()
-    with replacing(root / MANIFEST) as file:
-        file.write(_header(text) + text)
+    write_aside(root / MANIFEST, with_header(_FORMAT, text))
     _remove_unused(root, sizes)
 
 
@@ -126,17 +131,13 @@ def _read_manifest(root: Path) -> dict[str, Any]:
         ) from None
     if not content.startswith(_FORMAT.encode() + b" "):
         raise SnapshotError(f'{path} is not a "{_FORMAT}" file.')
-    text = content.partition(b"\n")[2]
-    if content != _header(text) + text:
+    text = without_header(_FORMAT, content)
+    if text is None:
         raise DamagedSnapshotError(
             f"{path} does not match its checksum: the snapshot is damaged; use "
             "another one."
         )
     return json.loads(text)
-
-
-def _header(text: bytes) -> bytes:
-    return f"{_FORMAT} {blake2b(text, digest_size=16).hexdigest()}\n".encode()
 
 
 def _reusable_places(root: Path, wanted: set[str]) -> dict[str, tuple[str, int]]:

@@ -18,7 +18,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
-from hashlib import blake2b
 from itertools import pairwise
 from math import prod
 
@@ -45,11 +44,6 @@ class Record:
     digest: str
     serial: int
     task: str | None
-
-
-def digest_of(data: bytes) -> str:
-    """Returns the checksum by which a stored chunk is known on disk."""
-    return blake2b(data, digest_size=16).hexdigest()
 
 
 class ChunkCodec:

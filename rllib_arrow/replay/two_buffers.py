@@ -9,12 +9,13 @@ from typing import Any
 
 import numpy as np
 
+from rllib_arrow.files import digest_of
 from rllib_arrow.replay import snapshot
 from rllib_arrow.replay.chunk import Chunk, ChunkWithPolicy, check_chunk
 from rllib_arrow.replay.draws import Draw, LossTally, Origin
 from rllib_arrow.replay.memory import DividedMemory
 from rllib_arrow.replay.rules import DEFAULTS, RULES, check_settings
-from rllib_arrow.replay.store import ChunkCodec, Record, digest_of
+from rllib_arrow.replay.store import ChunkCodec, Record
 from rllib_arrow.seeding import derive_rng
 
 
