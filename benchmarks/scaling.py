@@ -5,7 +5,7 @@
 - env runners: Atari frames per second of 2 and 4 runners that share the paper's four
   environments, against one, all with the learned policy of a model of size S.
 
-    python -m benchmarks.scaling [--only learners|runners] [--epochs 4]
+    python -m benchmarks.scaling [--only learners|runners] [--scale desk] [--epochs 4]
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from benchmarks.epoch import make_config
 from rllib_arrow import ARROWConfig
 
 ENVIRONMENTS = 4  # of the paper
+SCALES = ("desk", "paper")
 
 
 def with_learners(scale: str, count: int) -> ARROWConfig:
@@ -64,12 +65,13 @@ def report(name: str, counts: tuple[int, ...], rate: Callable, unit: str) -> Non
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--only", choices=("learners", "runners"))
-    parser.add_argument("--epochs", type=int, default=4)
+    parser.add_argument("--scale", choices=SCALES, nargs="+", default=SCALES)
+    parser.add_argument("--epochs", type=int, default=4, help="3 or more")
     args = parser.parse_args()
     # Logical CPUs: actors may outnumber the cores, which the figures then show.
     ray.init(num_cpus=8, include_dashboard=False, log_to_driver=False)
     if args.only != "runners":
-        for scale in ("desk", "paper"):
+        for scale in args.scale:
 
             def learn(count: int, scale: str = scale) -> float:
                 config = with_learners(scale, count)
