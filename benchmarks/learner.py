@@ -35,6 +35,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from benchmarks.learner_sides import SCALES, UPDATES, Scale, our_update
 from benchmarks.turns import Side, best_of_turns, chosen_clock
+from rllib_arrow.algorithms.dv3.products import BY_MKL, BY_ONEDNN, multiplied_by
 
 SIDES = "benchmarks.learner_sides"
 PLAIN = "torch.distributions in the loop"
@@ -71,14 +72,16 @@ def operations_per_update(name: str, scale: Scale) -> int:
     return operations.count
 
 
-def matmul_gflops(rounds: int = 20) -> float:
+def matmul_gflops(rounds: int = 10) -> float:
     """Returns the best speed of a large float32 matrix product here, in GFLOP/s."""
     side, best, clock = 2048, float("inf"), chosen_clock()
     a, b = torch.rand(side, side), torch.rand(side, side)
-    for _ in range(rounds):
-        started = clock()
-        torch.mm(a, b)
-        best = min(best, clock() - started)
+    for library in (BY_MKL, BY_ONEDNN):
+        with multiplied_by(library):
+            for _ in range(rounds):
+                started = clock()
+                torch.mm(a, b)
+                best = min(best, clock() - started)
     return 2 * side**3 / best / 1e9
 
 
