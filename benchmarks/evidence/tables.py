@@ -39,7 +39,7 @@ TWO_CYCLES = (
     *("C1_F", "C2_F", "Max_F", "Recovery", "C1_FT", "C2_FT"),
     *("ACC", "min_ACC", "WC_ACC"),
 )
-PAIRED = ("retention", "F", "FT", "ACC", "WC_ACC")
+PAIRED = ("retention", "F", "FT_area", "ACC", "WC_ACC")
 
 
 def page_tables(
