@@ -9,9 +9,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import PercentFormatter
 
+from rllib_arrow import ALGORITHMS
 from rllib_arrow.envs.suites import task_label
 from rllib_arrow.metrics.statistics import median_series
-from rllib_arrow.reports.paper import BASELINES
 from rllib_arrow.reports.style import (
     FAINT,
     INK,
@@ -72,8 +72,8 @@ def headline_figure(comparison: Comparison) -> Figure:
 
 
 def _headline_methods(names: Sequence[str]) -> list[str]:
-    """The paper's methods, or the first few: what can be taken in at a glance."""
-    known = [name for name in names if name in BASELINES]
+    """The algorithms as they are, or the first few: what is taken in at a glance."""
+    known = [name for name in names if name in ALGORITHMS]
     return known if len(known) > 1 else list(names[:6])
 
 
