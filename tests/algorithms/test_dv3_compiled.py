@@ -25,10 +25,14 @@ ALIKE = ("image_loss", "reward_loss", "kl", "critic_loss", "policy_entropy")
 
 
 @pytest.fixture
-def traced(monkeypatch):
-    monkeypatch.setattr(update_parts, "BACKEND", "aot_eager")
-    # The same products on both sides: last digits may turn a draw, and that a weight.
+def same_products(monkeypatch):
+    """On both sides: last digits may turn a draw, and a draw turns weights."""
     monkeypatch.setattr(products, "has_fast_onednn", lambda: False)
+
+
+@pytest.fixture
+def traced(monkeypatch, same_products):
+    monkeypatch.setattr(update_parts, "BACKEND", "aot_eager")
     torch.compiler.reset()
     yield
     torch.compiler.reset()
@@ -74,6 +78,7 @@ def test_a_process_may_compile_for_learners_of_different_settings():
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("same_products")
 def test_compiled_updates_learn_what_plain_updates_learn():
     compiled = make_learner(use_compile=True)
     assert_alike(make_learner(use_compile=False), compiled)
