@@ -14,17 +14,14 @@ from rllib_arrow import ARROWConfig, DV3Config, QUIVERConfig, TESSACConfig
 from rllib_arrow.algorithms.continual import ContinualAlgorithm
 from rllib_arrow.algorithms.continual_config import ContinualConfig
 
-METHODS = {
-    "ARROW": ARROWConfig,
-    "DV3": DV3Config,
-    "QUIVER": QUIVERConfig,
-    "TES-SAC": TESSACConfig,
-}
+METHODS = {"ARROW": ARROWConfig, "DV3": DV3Config, "TES-SAC": TESSACConfig}
+# ARROW with another default; what it may do is tried with ARROW.
+ALL_METHODS = {**METHODS, "QUIVER": QUIVERConfig}
 
 
 def tiny_config(method: str = "ARROW", **curriculum: Any) -> ContinualConfig:
     """Two MinAtar games, two epochs each, evaluated after every epoch."""
-    config = METHODS[method]().continual(
+    config = ALL_METHODS[method]().continual(
         curriculum={
             "suite": "minatar",
             "tasks": ["breakout", "space_invaders"],
