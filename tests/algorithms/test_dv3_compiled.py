@@ -43,13 +43,14 @@ def no_compiler(monkeypatch):
     monkeypatch.setattr(shutil, "which", lambda name: None)
 
 
+def learn(learner: DV3Learner) -> dict[str, float]:
+    """One epoch on the same minibatches, whoever learns."""
+    batches = random_batches(with_policy=True)
+    return learner.learn_epoch(0, batches, rehearsed=random_batches(1))
+
+
 def assert_alike(one: DV3Learner, other: DV3Learner) -> None:
-    metrics = [
-        learner.learn_epoch(
-            0, random_batches(with_policy=True), rehearsed=random_batches(1)
-        )
-        for learner in (one, other)
-    ]
+    metrics = [learn(one), learn(other)]
     for name in ALIKE:
         assert metrics[1][name] == pytest.approx(metrics[0][name], rel=1e-4), name
     pairs = zip(one.net.parameters(), other.net.parameters(), strict=True)
@@ -83,7 +84,7 @@ def test_compiled_updates_learn_what_plain_updates_learn():
     compiled = make_learner(use_compile=True)
     assert_alike(make_learner(use_compile=False), compiled)
     again = make_learner(use_compile=True)
-    again.learn_epoch(0, random_batches())
+    learn(again)
     for mine, theirs in zip(
         compiled.net.parameters(), again.net.parameters(), strict=True
     ):
