@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from rllib_arrow.errors import UserError
 from rllib_arrow.models.layers import NormSiLU, initialise, linear
+from rllib_arrow.models.native.pictures import DOWN, NORM, UP, Stage, through_stages
 from rllib_arrow.models.size import StateUnits
 
 SMALLEST = 4  # the side of the image where the encoder stops and the decoder starts
@@ -55,6 +56,8 @@ class ChannelNormSiLU(NormSiLU):
 class Encoder(nn.Module):
     """Stride-2 convolutions of doubling depth down to 4 x 4, flattened."""
 
+    is_native = False  # whether it is computed by `models/native/pictures.cpp`
+
     def __init__(self, image_shape: tuple[int, int, int], depth: int) -> None:
         super().__init__()
         plan = channel_plan(image_shape, depth)
@@ -68,7 +71,19 @@ class Encoder(nn.Module):
 
     def forward(self, images: Tensor) -> Tensor:
         """Takes float [N, C, H, W], returns [N, units]."""
+        if self.is_native:
+            rows = images.permute(0, 2, 3, 1).float().contiguous()
+            stages, tensors = self._stages(images.shape[-1])
+            return through_stages(rows, stages, tensors).flatten(1)
         return self.layers(images).permute(0, 2, 3, 1).flatten(1)
+
+    def _stages(self, side: int) -> tuple[list[Stage], list[Tensor]]:
+        stages, tensors = [], []
+        for layer, norm in zip(self.layers[::2], self.layers[1::2], strict=True):
+            side //= 2
+            stages.append(Stage(DOWN, side, layer.in_channels, layer.out_channels, 1))
+            tensors += [layer.weight.permute(0, 2, 3, 1), norm.weight, norm.bias]
+        return stages, tensors
 
 
 class ToPixels(nn.ConvTranspose2d):
@@ -100,6 +115,8 @@ class ToPixels(nn.ConvTranspose2d):
 class Decoder(nn.Module):
     """The encoder turned round: a linear layer to 4 x 4, then transposed layers."""
 
+    is_native = False
+
     def __init__(
         self,
         inputs: int | StateUnits,
@@ -121,4 +138,21 @@ class Decoder(nn.Module):
     def forward(self, states: Tensor) -> Tensor:
         """Takes [N, inputs], returns float [N, C, H, W]."""
         x = self.linear(states).unflatten(1, (SMALLEST, SMALLEST, -1))
+        if self.is_native:
+            stages, tensors = self._stages()
+            pixels = through_stages(x.float().contiguous(), stages, tensors)
+            side = 2 * stages[-1].side
+            return pixels.unflatten(1, (side, side)).permute(0, 3, 1, 2)
         return self.layers(self.norm(x.permute(0, 3, 1, 2)))
+
+    def _stages(self) -> tuple[list[Stage], list[Tensor | None]]:
+        *convolutions, last = self.layers[::2]
+        channels, side = self.norm.weight.shape[0], SMALLEST
+        stages = [Stage(NORM, side, channels, channels, 1)]
+        tensors = [None, self.norm.weight, self.norm.bias]
+        for layer, norm in zip(convolutions, self.layers[1::2], strict=True):
+            stages.append(Stage(UP, side, layer.in_channels, layer.out_channels, 1))
+            tensors += [layer.weight.permute(0, 2, 3, 1), norm.weight, norm.bias]
+            side *= 2
+        stages.append(Stage(UP, side, last.in_channels, last.out_channels, 0))
+        return stages, [*tensors, last.weight.permute(0, 2, 3, 1), None, last.bias]

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from rllib_arrow.models.distributions import one_hot, sample_one_hot, unimix_probs
 from rllib_arrow.models.layers import MLP, NormGRUCell, NormSiLU, initialise, linear
 from rllib_arrow.models.size import PAPER, ModelSize, Variant
-from rllib_arrow.models.unroll import Loops, Unroll, Weights, join
+from rllib_arrow.models.unroll import Loops, Unroll, Weights
 
 
 class Posterior(NamedTuple):
@@ -168,25 +168,15 @@ class RSSM(nn.Module):
         loops: Loops | None = None,
     ) -> Posterior:
         """Goes through the steps one after the other, from what `prepare` returns."""
-        loops = loops or Loops()
         # Few rows at a time gain nothing from low precision, and lose accuracy.
         with torch.autocast(noise.device.type, enabled=False):
-            if self.variant != PAPER:
-                return self._unroll_by_autograd(prepared, noise, loops)
+            if self.variant != PAPER:  # whose way back is not written out
+                h, z = self.initial(noise.shape[1])
+                return self.observe_steps(h, z, *prepared, noise)
             weights = self._step_weights()
-            return Posterior(*Unroll.apply(loops, *prepared, noise, *weights))
-
-    def _unroll_by_autograd(
-        self, prepared: tuple[Tensor, Tensor, Tensor], noise: Tensor, loops: Loops
-    ) -> Posterior:
-        """Goes through the steps of a variant, whose way back is not written out."""
-        h, z = self.initial(noise.shape[1])
-        run = loops.variant or RSSM.observe_steps
-        found = []
-        for block in loops.blocks(*prepared, noise):
-            found.append(run(self, h, z, *block))
-            h, z = found[-1].h[-1], found[-1].z[-1]
-        return Posterior(*map(join, zip(*found, strict=True)))
+            return Posterior(
+                *Unroll.apply(loops or Loops(), *prepared, noise, *weights)
+            )
 
     def observe_steps(
         self,

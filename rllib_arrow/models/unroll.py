@@ -8,7 +8,7 @@ that of `RSSM.observe_step`; the tests hold the two against each other.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import torch
@@ -116,12 +116,7 @@ class Unroll(torch.autograd.Function):
         w = Weights(*weights)
         h = keep.new_zeros(keep.shape[1], w.gru_h.shape[1])
         z = keep.new_zeros(keep.shape[1], w.input_z.shape[1])
-        rows = loops.blocks(keep, action_parts, image_parts, noise)
-        traces = []
-        for block in rows:
-            traces.append(loops.forward(w, h, z, *block))
-            h, z = traces[-1].h[-1], traces[-1].z[-1]
-        trace = Trace(*map(join, zip(*traces, strict=True)))
+        trace = loops.forward(w, h, z, keep, action_parts, image_parts, noise)
         ctx.loops = loops
         ctx.save_for_backward(keep, *trace, *weights)
         return trace.h, trace.z, mix(trace.softmax)
@@ -136,18 +131,8 @@ class Unroll(torch.autograd.Function):
         # Straight-through: what reaches a draw reaches its probabilities.
         grad_probs = grad_probs + grad_z.view_as(grad_probs)
         dh, dz = torch.zeros_like(grad_h[0]), torch.zeros_like(grad_probs[0])
-        rows = ctx.loops.blocks(keep, grad_h, grad_probs, *trace)
-        backs = []
-        for block in reversed(list(rows)):
-            back, dh, dz = ctx.loops.back(w, dh, dz, *block)
-            backs.append(back)
-        back = Back(*map(join, zip(*reversed(backs), strict=True)))
+        back = ctx.loops.back(w, dh, dz, keep, grad_h, grad_probs, *trace)
         return None, back.x, back.y, None, None, *weight_gradients(w, trace, back)
-
-
-def join(parts: tuple[Tensor, ...]) -> Tensor:
-    """Returns blocks of steps as one."""
-    return parts[0] if len(parts) == 1 else torch.cat(parts)
 
 
 def steps_forward(
@@ -167,9 +152,7 @@ def steps_forward(
     return Trace(*(torch.stack(part) for part in zip(*steps, strict=True)))
 
 
-def steps_back(
-    w: Weights, dh: Tensor, dz: Tensor, *rows: Tensor
-) -> tuple[Back, Tensor, Tensor]:
+def steps_back(w: Weights, dh: Tensor, dz: Tensor, *rows: Tensor) -> Back:
     """Goes back through rows [T, B, ...]: keep, gradients of h and probs, the trace."""
     steps = []
     by_step = zip(*(part.unbind() for part in rows), strict=True)
@@ -177,8 +160,7 @@ def steps_back(
         grads, dh, dz = step_back(w, Trace(*now), grad_h_t + dh, grad_probs_t + dz)
         dh, dz = dh * keep_t, (dz * keep_t).view_as(grad_probs_t)
         steps.append(grads)
-    back = Back(*(torch.stack(part[::-1]) for part in zip(*steps, strict=True)))
-    return back, dh, dz
+    return Back(*(torch.stack(part[::-1]) for part in zip(*steps, strict=True)))
 
 
 class Back(NamedTuple):
@@ -253,14 +235,7 @@ def weight_gradients(w: Weights, trace: Trace, back: Back) -> tuple[Tensor, ...]
 
 
 class Loops(NamedTuple):
-    """How the steps are gone through: as they stand, or compiled block by block."""
+    """How the steps are gone through: as they stand, or in C++ (`native/loops.py`)."""
 
     forward: Callable[..., Trace] = steps_forward
-    back: Callable[..., tuple[Back, Tensor, Tensor]] = steps_back
-    steps: int | None = None  # in a block; None for all in one
-    variant: Callable[..., Any] | None = None  # the steps of a variant of the model
-
-    def blocks(self, *sequences: Tensor) -> Iterator[tuple[Tensor, ...]]:
-        """Yields the same few steps of all sequences, block after block."""
-        steps = self.steps or len(sequences[0])
-        return zip(*(sequence.split(steps) for sequence in sequences), strict=True)
+    back: Callable[..., Back] = steps_back

@@ -13,6 +13,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from rllib_arrow.algorithms.dv3 import compiling, products, update_parts
 from rllib_arrow.algorithms.dv3.learner import DV3Learner
 from rllib_arrow.errors import UserError
+from rllib_arrow.models.native import build
 from tests.algorithms.dv3_tools import (
     ALL_BEYOND,
     ALL_VARIANTS,
@@ -63,10 +64,9 @@ def assert_alike(one: DV3Learner, other: DV3Learner) -> None:
     "variant", [{}, ALL_VARIANTS | ALL_BEYOND], ids=["paper", "variants"]
 )
 def test_graphs_without_a_break_learn_what_plain_updates_learn(variant):
-    settings = {"horizon_H": 6, **variant}  # more than one block
-    compiled = make_learner(use_compile=True, **settings)
+    compiled = make_learner(use_compile=True, **variant)
     assert compiled.is_about_to_compile
-    assert_alike(make_learner(use_compile=False, **settings), compiled)
+    assert_alike(make_learner(use_compile=False, **variant), compiled)
     assert not compiled.is_about_to_compile
 
 
@@ -179,32 +179,23 @@ def test_a_compiled_run_is_not_continued_without_a_compiler(monkeypatch):
 def test_a_learner_that_takes_over_a_plain_run_computes_plainly_in_all_its_layers():
     learner = make_learner(use_compile=True)
     assert learner.net.rssm.input_z.by_index
+    assert learner.net.encoder.is_native and learner.net.decoder.is_native
     learner.set_state(make_learner(use_compile=False).get_state())
     assert not learner.is_compiled and not learner.net.rssm.input_z.by_index
+    assert not learner.net.encoder.is_native and not learner.net.decoder.is_native
 
 
 def test_compiled_code_is_kept_in_the_users_cache(monkeypatch, tmp_path):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.delenv("TORCHINDUCTOR_CACHE_DIR", raising=False)
-    compiling.keep_compiled_code()
+    build.keep_compiled_code()
     folder = str(tmp_path / "rllib_arrow" / "compiled")
-    assert compiling.os.environ["TORCHINDUCTOR_CACHE_DIR"] == folder
+    assert build.os.environ["TORCHINDUCTOR_CACHE_DIR"] == folder
     monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", "elsewhere")
-    compiling.keep_compiled_code()
-    assert compiling.os.environ["TORCHINDUCTOR_CACHE_DIR"] == "elsewhere"
+    build.keep_compiled_code()
+    assert build.os.environ["TORCHINDUCTOR_CACHE_DIR"] == "elsewhere"
     # Where nothing can be kept, torch has a place of its own.
     monkeypatch.delenv("TORCHINDUCTOR_CACHE_DIR")
     monkeypatch.setenv("XDG_CACHE_HOME", "/dev/null/nowhere")
-    compiling.keep_compiled_code()
-    assert "TORCHINDUCTOR_CACHE_DIR" not in compiling.os.environ
-
-
-def test_blocks_divide_the_steps():
-    assert [update_parts.steps_in_block(n) for n in (16, 32, 12, 15, 7, 6)] == [
-        4,
-        4,
-        4,
-        5,
-        1,
-        3,
-    ]
+    build.keep_compiled_code()
+    assert "TORCHINDUCTOR_CACHE_DIR" not in build.os.environ

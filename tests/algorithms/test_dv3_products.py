@@ -34,34 +34,25 @@ def libraries_of_an_update(learner, monkeypatch) -> dict[str, str]:
         return run
 
     parts = learner.parts
-    monkeypatch.setattr(parts, "encode", note("around", parts.encode))
-    step = parts.loops.forward
-    inner = getattr(step, "__wrapped__", None)
-    if inner is None:
-        loop = note("loop", step)
-    else:
-        loop = products.by_mkl(note("loop", inner))
-    monkeypatch.setattr(parts, "loops", parts.loops._replace(forward=loop))
+    monkeypatch.setattr(parts, "encode", note("images", parts.encode))
+    monkeypatch.setattr(parts, "value_dream", note("heads", parts.value_dream))
     learner.learn_epoch(0, random_batches())
     return seen
 
 
 @pytest.mark.usefixtures("not_compiled")
-def test_onednn_multiplies_in_compiled_updates_but_for_small_products(monkeypatch):
+def test_onednn_multiplies_in_compiled_updates(monkeypatch):
     before = library()
     learner = make_learner(use_compile=True)
     seen = libraries_of_an_update(learner, monkeypatch)
-    assert seen == {"around": products.BY_ONEDNN, "loop": products.BY_MKL}
+    assert seen == dict.fromkeys(("images", "heads"), products.BY_ONEDNN)
     assert library() == before
-    monkeypatch.setattr(update_parts, "WORTH_ONEDNN", 0)
-    seen = libraries_of_an_update(make_learner(use_compile=True), monkeypatch)
-    assert seen == dict.fromkeys(("around", "loop"), products.BY_ONEDNN)
 
 
 def test_plain_updates_are_left_as_they_are(monkeypatch):
     before = library()
     seen = libraries_of_an_update(make_learner(use_compile=False), monkeypatch)
-    assert seen == dict.fromkeys(("around", "loop"), before)
+    assert seen == dict.fromkeys(("images", "heads"), before)
 
 
 def test_an_update_with_onednn_learns_what_it_learns_with_mkl():

@@ -10,7 +10,7 @@ import random
 from collections.abc import Iterable
 from typing import Any
 
-from rllib_arrow.algorithms.dv3.compiling import find_compiler
+from rllib_arrow.models.native.build import find_compiler
 from rllib_arrow.settings import Setting
 from tests.algorithms.tiny import METHODS, tiny_config
 

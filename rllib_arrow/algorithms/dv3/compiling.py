@@ -1,29 +1,16 @@
-"""Whether a run compiles its updates, and where the compiled code is kept."""
+"""Whether a run compiles its updates."""
 
 from __future__ import annotations
 
-import os
-import shutil
-import sysconfig
-from pathlib import Path
 from typing import Any
 
 from rllib_arrow.errors import UserError
+from rllib_arrow.models.native.build import find_compiler
 
-# Compiling takes about 65 s of a core, or 10 s where the code is kept, and an update of
-# the micro size then takes 12 ms less: 5,500 updates win the wait back, and at twice as
+# Compiling takes about 15 s of a core, or 4 s where the code is kept, and an update of
+# the micro size then takes 19 ms less: 800 updates win the wait back, and at twice as
 # many there is something to win for a first run too.
-WORTH_UPDATES = 10_000
-
-
-def find_compiler() -> str | None:
-    """Returns the C++ compiler that `torch.compile` would use, None if there is none.
-
-    Python's header files count as part of it.
-    """
-    headers = Path(sysconfig.get_path("include"), "Python.h")
-    found = shutil.which(os.environ.get("CXX", "g++"))
-    return found if headers.exists() else None
+WORTH_UPDATES = 2_000
 
 
 def is_worth_compiling(config: Any) -> bool:
@@ -48,20 +35,3 @@ def require_compiler(why: str) -> None:
             f"{why}, but there is no C++ compiler (CXX or g++, and Python.h) here: "
             "install one."
         )
-
-
-def keep_compiled_code() -> None:
-    """Has compiled code kept between runs in the user's cache directory.
-
-    Left alone where TORCHINDUCTOR_CACHE_DIR says otherwise, and where there is no such
-    directory: torch then takes one for temporary files.
-    """
-    if "TORCHINDUCTOR_CACHE_DIR" in os.environ:
-        return
-    try:
-        cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-        folder = Path(cache, "rllib_arrow", "compiled")
-        folder.mkdir(parents=True, exist_ok=True)
-    except (OSError, RuntimeError):  # no home, or one that cannot be written
-        return
-    os.environ["TORCHINDUCTOR_CACHE_DIR"] = folder.as_posix()

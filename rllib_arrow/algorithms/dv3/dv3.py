@@ -103,7 +103,7 @@ class DV3Config(BeyondConfig):
     use_compile: bool | Literal["auto"] = setting(
         "auto",
         "Compile the updates with `torch.compile`. `auto`: on a CPU, where a C++ "
-        "compiler is found and the whole run has 10,000 updates or more.",
+        "compiler is found and the whole run has 2,000 updates or more.",
     )
     mixed_precision: bool = setting(
         False, "Compute in bfloat16; weights stay in float32."

@@ -186,9 +186,7 @@ class GradientSteps:
                 average([param.grad for param in params])
             whose = CLIPPED_AS.get(name, name)
             limit = getattr(self.config, f"{whose}_grad_clip_by_global_norm")
-            norm = torch.nn.utils.clip_grad_norm_(params, limit)
-            norms[f"{name}_grad_norm"] = norm
-            optimizer.step()
+            norms[f"{name}_grad_norm"] = self.parts.step(optimizer, limit)
             self._hold(name, optimizer)
         return norms
 

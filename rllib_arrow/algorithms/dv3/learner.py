@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import time
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -15,12 +16,7 @@ from torch import Tensor
 from torch import distributed as dist
 
 from rllib_arrow.algorithms.dv3.ahead import ready_ahead
-from rllib_arrow.algorithms.dv3.compiling import (
-    find_compiler,
-    keep_compiled_code,
-    require_compiler,
-    wants_compiled,
-)
+from rllib_arrow.algorithms.dv3.compiling import require_compiler, wants_compiled
 from rllib_arrow.algorithms.dv3.cuda_graphs import RecordedUpdate
 from rllib_arrow.algorithms.dv3.gradient_steps import GradientSteps, Learned, Trains
 from rllib_arrow.algorithms.dv3.means import Means
@@ -28,6 +24,7 @@ from rllib_arrow.algorithms.dv3.memory import keep_freed_memory
 from rllib_arrow.algorithms.dv3.rl_module import DV3RLModule
 from rllib_arrow.algorithms.dv3.update_parts import CompiledParts, Parts
 from rllib_arrow.algorithms.peers import all_agree, rank, world_size
+from rllib_arrow.models.native.build import is_buildable, keep_compiled_code
 from rllib_arrow.seeding import derive_seed
 
 COMPILED = "compiled"
@@ -57,13 +54,15 @@ class DV3Learner(GradientSteps, TorchLearner):
         params = self.net.parameters() if self.config.l2_init_scale else ()
         self._initial_weights = {param: param.detach().clone() for param in params}
         self._compute(self._decides_to_compile())
+        # All that was loaded stays; the collector need not look at it with each update.
+        gc.freeze()
 
     def _decides_to_compile(self) -> bool:
         """Returns what `use_compile` comes to here; the same for all learners."""
         if self.config.use_compile is True:
             require_compiler("use_compile (True)")
         on_cpu = self._device.type == "cpu"
-        able = wants_compiled(self.config) and on_cpu and find_compiler() is not None
+        able = wants_compiled(self.config) and on_cpu and is_buildable()
         return all_agree(able, self._device) or self.config.use_compile is True
 
     def _compute(self, compiled: bool) -> None:

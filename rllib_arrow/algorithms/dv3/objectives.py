@@ -115,24 +115,6 @@ def world_model_loss(
     return total, _detached(metrics), by_sequence
 
 
-@torch.no_grad()
-def dream_steps(
-    net: DV3RLModule, config: Any, state: Tensor, noise: Tensor
-) -> tuple[Tensor, Tensor]:
-    """Dreams on from [N, state_units] for as many steps as there is noise.
-
-    Returns:
-        The states after each step [H, N, state_units] and the actions [H, N].
-    """
-    states, all_actions = [], []
-    with autocast(config, state.device):
-        for u in noise:
-            state, actions = net.dream_step(state, net.actor(state), u)
-            states.append(state)
-            all_actions.append(actions)
-    return torch.stack(states), torch.stack(all_actions)
-
-
 def value_dream(
     net: DV3RLModule,
     config: Any,

@@ -8,15 +8,12 @@ that where there is AMX; such processors are left to MKL, so that products stay 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import lru_cache, wraps
-from typing import Any
+from functools import lru_cache
 
 import torch
 
-# Multiplications in a product from which on the cost of calling oneDNN is won back.
-WORTH_ONEDNN = 1_500_000
 BY_ONEDNN, BY_MKL = "bf16", "ieee"
 
 
@@ -40,14 +37,3 @@ def multiplied_by(library: str) -> Iterator[None]:
         yield
     finally:
         settings.fp32_precision = before
-
-
-def by_mkl(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Returns the function with its products left to MKL: for small ones."""
-
-    @wraps(function)
-    def run(*args: Any) -> Any:
-        with multiplied_by(BY_MKL):
-            return function(*args)
-
-    return run

@@ -1,9 +1,9 @@
 """The parts of an update, as they stand or compiled.
 
-Compiled are the parts around the two loops (through a sequence, through a dream) and
-blocks of a few steps of the loops themselves: a whole loop takes minutes to compile,
-and single steps spend their time on being called. A handful of graphs, each without a
-break, whatever the number of steps.
+Compiled are the parts around the two loops (through a sequence, through a dream), by
+torch: a handful of graphs, each without a break. The loops themselves, whose many small
+steps would take torch minutes to compile, are in C++, and so are the convolutions, of
+which torch's libraries make little with few channels: see `models/native`.
 """
 
 from __future__ import annotations
@@ -17,18 +17,16 @@ import torch
 from torch import Tensor
 
 from rllib_arrow.algorithms.dv3 import cloning, objectives, rehearsal, spread
-from rllib_arrow.algorithms.dv3.products import (
-    BY_ONEDNN,
-    WORTH_ONEDNN,
-    by_mkl,
-    multiplied_by,
-)
+from rllib_arrow.algorithms.dv3.products import BY_ONEDNN, multiplied_by
 from rllib_arrow.algorithms.dv3.rl_module import Dream, DV3RLModule
 from rllib_arrow.models import unroll
+from rllib_arrow.models.images import Decoder, Encoder
 from rllib_arrow.models.layers import StateLinear
-from rllib_arrow.models.rssm import RSSM, Posterior
+from rllib_arrow.models.native.adam import native_step
+from rllib_arrow.models.native.loops import native_dream, native_loops
+from rllib_arrow.models.rssm import Posterior
+from rllib_arrow.models.size import PAPER
 
-LONGEST_BLOCK = 5  # steps compiled into one graph
 BACKEND = "inductor"
 AROUND_LOOPS = (
     "encode",
@@ -47,12 +45,14 @@ class Parts:
     # A sum of few weights beats a product with all, once it is not one more step.
     state_by_index = False
 
-    def __init__(self, net: DV3RLModule, config: Any) -> None:
+    def __init__(self, net: DV3RLModule, config: Any, native: bool = False) -> None:
         self.net = net
         self.config = config
         for layer in net.modules():
             if isinstance(layer, StateLinear):
                 layer.by_index = self.state_by_index
+            if isinstance(layer, Encoder | Decoder):
+                layer.is_native = native
         self.loops = unroll.Loops()
         self.encode = partial(objectives.encode, net, config)
         self.world_model_loss = partial(
@@ -80,39 +80,49 @@ class Parts:
         with objectives.autocast(self.config, starts.device):
             return self.net.dream(starts, noise)
 
+    def step(self, optimizer: torch.optim.Adam, limit: float) -> Tensor:
+        """Takes a step, gradients clipped by their norm; returns the norm before."""
+        params = optimizer.param_groups[0]["params"]
+        norm = torch.nn.utils.clip_grad_norm_(params, limit)
+        optimizer.step()
+        return norm
+
 
 class CompiledParts(Parts):
-    """Computes the same with `torch.compile`; the first update waits for it."""
+    """Computes the same with compiled code; the first update waits for it.
+
+    The loops of a variant of the model, and those on a GPU, stay as they stand.
+    """
 
     state_by_index = True
 
     def __init__(self, net: DV3RLModule, config: Any) -> None:
-        super().__init__(net, config)
-        size = net.size
-        largest = config.batch_size_B * size.mlp_units * 3 * size.gru_units
-        loop = by_mkl if largest < WORTH_ONEDNN else lambda function: function
-        self.loops = unroll.Loops(
-            loop(compiled(unroll.steps_forward)),
-            loop(compiled(unroll.steps_back)),
-            steps=steps_in_block(config.batch_length_T),
-            variant=compiled(RSSM.observe_steps),
-        )
+        self._is_native = next(net.parameters()).device.type == "cpu"
+        super().__init__(net, config, self._is_native)
+        self._loops_are_native = self._is_native and net.rssm.variant == PAPER
+        if self._loops_are_native:
+            self.loops = native_loops(net.size)
         for name in AROUND_LOOPS:
             setattr(self, name, compiled(getattr(self, name)))
-        self._dream_steps = compiled(partial(objectives.dream_steps, net, config))
 
     def computing(self) -> AbstractContextManager[None]:
         """Returns the context in which oneDNN multiplies, where that is faster."""
         return multiplied_by(BY_ONEDNN)
 
     def dream(self, starts: Tensor, noise: Tensor) -> Dream:
-        """Dreams in blocks of steps, and leaves the actor's graph to `value_dream`."""
-        states, actions = [starts.unsqueeze(0)], []
-        for block in noise.split(steps_in_block(len(noise))):
-            more, taken = self._dream_steps(states[-1][-1], block)
-            states.append(more)
-            actions.append(taken)
-        return Dream(torch.cat(states), torch.cat(actions), None)
+        """Dreams; the actor's graph is left to `value_dream`."""
+        if self._loops_are_native:
+            return Dream(
+                *native_dream(self.net.rssm, self.net.actor, starts, noise), None
+            )
+        with torch.no_grad():
+            return super().dream(starts, noise)._replace(probs=None)
+
+    def step(self, optimizer: torch.optim.Adam, limit: float) -> Tensor:
+        """Takes a step as `Parts` does."""
+        if self._is_native:
+            return native_step(optimizer, limit)
+        return super().step(optimizer, limit)
 
 
 def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -126,9 +136,8 @@ def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
         return function(*args)
 
     part.__code__ = part.__code__.replace()
-    return torch.compile(part, fullgraph=True, dynamic=False, backend=BACKEND)
-
-
-def steps_in_block(steps: int) -> int:
-    """Returns the largest divisor of `steps` that is not above LONGEST_BLOCK."""
-    return next(n for n in range(LONGEST_BLOCK, 0, -1) if steps % n == 0)
+    # The networks of a learner stay the same: there is no need to look with each call.
+    options = {"guard_filter_fn": torch.compiler.skip_guard_on_all_nn_modules_unsafe}
+    return torch.compile(
+        part, fullgraph=True, dynamic=False, backend=BACKEND, options=options
+    )
