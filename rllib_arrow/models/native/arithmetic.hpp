@@ -308,17 +308,47 @@ void add(const float* __restrict from, float* __restrict to, int64_t count) {
 
 constexpr float NORM_EPS = 1e-3f;
 
+// A layer norm and SiLU. Rows of few registers are worked on without leaving them.
 struct Norm {
   const float *weight, *bias;
   int64_t units;
 
-  // Writes the normed x and its SiLU, which may be where x is; tells mean and
-  // 1 / deviation.
+  // Writes the SiLU of the normed x, which may be where x is, and the normed x if a
+  // place is given; tells mean and 1 / deviation.
   std::pair<float, float> operator()(const float* x, float* normed, float* out) const {
+    if (units == LANES) return forth_in<1>(x, normed, out);
+    if (units == 2 * LANES) return forth_in<2>(x, normed, out);
+    if (units == 8 * LANES) return forth_in<8>(x, normed, out);
+    return forth_in<0>(x, normed, out);
+  }
+
+  // Turns the gradient of the SiLU into that of the normed x, and writes that of x.
+  void back(const float* x, float mean, float scale, float* grad, float* to_x) const {
+    if (units == LANES) return back_in<1>(x, mean, scale, grad, to_x);
+    if (units == 2 * LANES) return back_in<2>(x, mean, scale, grad, to_x);
+    if (units == 8 * LANES) return back_in<8>(x, mean, scale, grad, to_x);
+    return back_in<0>(x, mean, scale, grad, to_x);
+  }
+
+ private:
+  // Has f(place, how many are left) work on a row, of that many registers if not 0.
+  template <int REGISTERS, class Function>
+  inline void each(Function f) const {
+    if constexpr (REGISTERS == 0) {
+      by_register(units, f);
+    } else {
+#pragma GCC unroll 8
+      for (int i = 0; i < REGISTERS; ++i) f(int64_t(i) * LANES, int64_t(LANES));
+    }
+  }
+
+  template <int REGISTERS>
+  inline std::pair<float, float> forth_in(const float* x, float* normed,
+                                          float* out) const {
     Vec sum{}, squares{};
-    by_register(units, [&](int64_t i, int64_t left) { sum += load_some(x + i, left); });
+    each<REGISTERS>([&](int64_t i, int64_t left) { sum += load_some(x + i, left); });
     const float mean = total(sum) / units;
-    by_register(units, [&](int64_t i, int64_t left) {
+    each<REGISTERS>([&](int64_t i, int64_t left) {
       const Vec off = load_some(x + i, left) - mean;
       squares += off * off;
     });
@@ -326,32 +356,32 @@ struct Norm {
     const float unused = (LANES - units % LANES) % LANES;
     const float variance = (total(squares) - unused * mean * mean) / units;
     const float scale = 1.0f / std::sqrt(variance + NORM_EPS);
-    by_register(units, [&](int64_t i, int64_t left) {
+    each<REGISTERS>([&](int64_t i, int64_t left) {
       const Vec hat = (load_some(x + i, left) - mean) * scale;
       const Vec y = hat * load_some(weight + i, left) + load_some(bias + i, left);
-      store_some(normed + i, y, left);
+      if (normed) store_some(normed + i, y, left);
       store_some(out + i, y * sigmoid(y), left);
     });
     return {mean, scale};
   }
 
-  // Turns the gradient of the SiLU into that of the normed x, and tells that of x.
-  void back(const float* x, const float* normed, float mean, float scale, float* grad,
-            float* to_x) const {
+  template <int REGISTERS>
+  inline void back_in(const float* x, float mean, float scale, float* grad,
+                      float* to_x) const {
     Vec sum{}, along{};
-    by_register(units, [&](int64_t i, int64_t left) {
-      const Vec y = load_some(normed + i, left), open = sigmoid(y);
+    each<REGISTERS>([&](int64_t i, int64_t left) {
+      const Vec hat = (load_some(x + i, left) - mean) * scale;
+      const Vec w = load_some(weight + i, left);
+      const Vec y = hat * w + load_some(bias + i, left), open = sigmoid(y);
       const Vec to_y = load_some(grad + i, left) * open * (1.0f + y * (1.0f - open));
-      const Vec to_hat = to_y * load_some(weight + i, left);
-      sum += to_hat;
-      along += to_hat * (load_some(x + i, left) - mean) * scale;
+      sum += to_y * w;
+      along += to_y * w * hat;
       store_some(grad + i, to_y, left);
-      store_some(to_x + i, to_hat, left);
     });
     const float mean_grad = total(sum) / units, slope = total(along) / units;
-    by_register(units, [&](int64_t i, int64_t left) {
+    each<REGISTERS>([&](int64_t i, int64_t left) {
       const Vec hat = (load_some(x + i, left) - mean) * scale;
-      const Vec to_hat = load_some(to_x + i, left);
+      const Vec to_hat = load_some(grad + i, left) * load_some(weight + i, left);
       store_some(to_x + i, scale * (to_hat - mean_grad - hat * slope), left);
     });
   }

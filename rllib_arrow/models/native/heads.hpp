@@ -58,7 +58,7 @@ struct Head {
       }
       if (i) add_product(b, rows, layers[i], a);
       else add_product(states, h + latents.units(), rows, layers[i], a);
-      for (int64_t r = 0; r < rows; ++r) norms[i](a[r], b[r], a[r]);
+      for (int64_t r = 0; r < rows; ++r) norms[i](a[r], nullptr, a[r]);
       std::swap(a, b);
     }
     for (int64_t r = 0; r < rows; ++r) std::copy_n(bias, outputs, outs[r]);

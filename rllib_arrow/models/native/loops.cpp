@@ -233,7 +233,7 @@ void unroll_back(const Sizes* s, const float* const* weights, const float* const
       }
       add_product(dz, rows, posterior_out, dy);
       for (int64_t r = 0; r < rows; ++r) {
-        y_norm.back(at(12, r, U), at(15, r, U), *at(13, r, 1), *at(14, r, 1), dy[r], y[r]);
+        y_norm.back(at(12, r, U), *at(13, r, 1), *at(14, r, 1), dy[r], y[r]);
         tell(5, r, U, dy[r]);
         tell(4, r, U, y[r]);
         add(grad_h + (first + r) * H, dh[r], H);
@@ -264,7 +264,7 @@ void unroll_back(const Sizes* s, const float* const* weights, const float* const
       add_product(by_h, rows, gru_h, dh);
       add_product(by_x, rows, gru_x, dx);
       for (int64_t r = 0; r < rows; ++r) {
-        x_norm.back(at(2, r, U), at(5, r, U), *at(3, r, 1), *at(4, r, 1), dx[r], x[r]);
+        x_norm.back(at(2, r, U), *at(3, r, 1), *at(4, r, 1), dx[r], x[r]);
         tell(1, r, U, dx[r]);
         tell(0, r, U, x[r]);
       }
@@ -315,7 +315,7 @@ void dream(const Sizes* s, const float* const* weights, const float* noise,
         actions[t * N + from + r] = action;
         std::copy_n(input_a + action * U, U, a[r]);
         latents.look_up(input_z, &ones[r * s->groups], a[r], U);
-        x_norm(a[r], b[r], a[r]);
+        x_norm(a[r], nullptr, a[r]);
       }
       gru.parts(a, now, state, rows, by_x, by_h);
       // The prior says what is seen.
@@ -325,7 +325,7 @@ void dream(const Sizes* s, const float* const* weights, const float* noise,
       }
       add_product(next, state, rows, to_y, a);
       for (int64_t r = 0; r < rows; ++r) {
-        y_norm(a[r], b[r], a[r]);
+        y_norm(a[r], nullptr, a[r]);
         std::copy_n(logits_bias, Z, logits[r]);
       }
       add_product(a, rows, to_logits, logits);

@@ -4,6 +4,8 @@
 // Few channels leave a library's convolutions mostly idle. Here each is one product of
 // 4 x 4 patches, for a few pictures at a time, so that all in between stays in cache.
 
+#include <tuple>
+
 #include "arithmetic.hpp"
 
 namespace {
@@ -100,7 +102,6 @@ struct Layer {
   // Channels of the smaller picture, and numbers of a patch of the larger one.
   int64_t few() const { return stage.kind == DOWN ? stage.outputs : stage.inputs; }
   int64_t many() const { return 16 * (stage.kind == DOWN ? stage.inputs : stage.outputs); }
-  Norm norm() const { return {tensors.norm, tensors.bias, stage.outputs}; }
 
   void forth_through(const float* in, const Trace& trace, int64_t from, int64_t to) const {
     const int64_t pixels = stage.side * stage.side, C = stage.outputs;
@@ -134,13 +135,10 @@ struct Layer {
   }
 
   void normalise(const Trace& trace, int64_t from, int64_t to) const {
-    std::vector<float> normed(stage.outputs);
-    for (int64_t r = from; r < to; ++r) {
-      const auto [mean, scale] = norm()(trace.before + r * stage.outputs, normed.data(),
-                                        trace.out + r * stage.outputs);
-      trace.stats[2 * r] = mean;
-      trace.stats[2 * r + 1] = scale;
-    }
+    const Norm norm{tensors.norm, tensors.bias, stage.outputs};
+    for (int64_t r = from; r < to; ++r)
+      std::tie(trace.stats[2 * r], trace.stats[2 * r + 1]) =
+          norm(trace.before + r * stage.outputs, nullptr, trace.out + r * stage.outputs);
   }
 
   // Turns the gradient of what comes out (in place: before the norm) into that of what
@@ -190,19 +188,20 @@ struct Layer {
       for (int64_t r = from; r < to; ++r) add(grad + r * C, sums[1], C);
       return;
     }
-    std::vector<float> normed(C), to_before(C);
-    float *__restrict weight = sums[0], *__restrict bias = sums[1];
+    const Norm norm{tensors.norm, tensors.bias, C};
+    std::vector<float> to_before(C);
     for (int64_t r = from; r < to; ++r) {
       const float *before = trace.before + r * C, mean = trace.stats[2 * r],
                   scale = trace.stats[2 * r + 1];
-      for (int64_t i = 0; i < C; ++i)
-        normed[i] = (before[i] - mean) * scale * tensors.norm[i] + tensors.bias[i];
-      norm().back(before, normed.data(), mean, scale, grad + r * C, to_before.data());
-      for (int64_t i = 0; i < C; ++i) {
-        weight[i] += grad[r * C + i] * (before[i] - mean) * scale;
-        bias[i] += grad[r * C + i];
-      }
-      std::copy(to_before.begin(), to_before.end(), grad + r * C);
+      float* to_normed = grad + r * C;
+      norm.back(before, mean, scale, to_normed, to_before.data());
+      by_register(C, [&](int64_t i, int64_t left) {
+        const Vec part = load_some(to_normed + i, left);
+        const Vec hat = (load_some(before + i, left) - mean) * scale;
+        store(sums[0] + i, load(sums[0] + i) + part * hat);
+        store(sums[1] + i, load(sums[1] + i) + part);
+        store_some(to_normed + i, load_some(&to_before[i], left), left);
+      });
     }
   }
 };
