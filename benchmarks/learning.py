@@ -34,8 +34,14 @@ GAMES = {"space_invaders": "Space Invaders", "breakout": "Breakout"}
 SEEDS = (123456789, 1337, 31337)
 EPOCHS = 12
 PEER = "sheeprl 0.8.4's DreamerV3"
-OURS = {"DV3": "single-others/dv3", "ARROW": "single/arrow"}
-COLOURS = {"DV3": "#c44e52", "ARROW": "#4c72b0", PEER: "#555555"}
+OURS = {
+    "DV3": "single-others/dv3",
+    "ARROW": "single/arrow",
+    "ARROW, compiled": "single-compiled/arrow",
+}
+COLOURS = dict(
+    zip((*OURS, PEER), ("#c44e52", "#4c72b0", "#55a868", "#555555"), strict=True)
+)
 
 
 def train_peer(python: str, jobs: int) -> None:
@@ -100,7 +106,7 @@ def report(game: str, curves: dict[str, pd.DataFrame]) -> None:
     for learner, ours in last.items():
         if peer is not None:
             figure = {
-                "name": f"learning_{game}_{learner.lower()}",
+                "name": f"learning_{game}_{learner.lower().replace(', ', '_')}",
                 "ours": round(ours.mean(), 2),
                 "peer": round(peer.mean(), 2),
                 "peer_name": PEER,
