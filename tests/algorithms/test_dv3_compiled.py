@@ -168,6 +168,18 @@ def test_a_restored_learner_computes_as_the_one_before():
 
 
 @pytest.mark.usefixtures("traced")
+def test_a_restored_learner_goes_on_to_the_last_digit():
+    through = make_learner(use_compile=True)
+    through.learn_epoch(0, random_batches(0))
+    restored = make_learner(use_compile=True, seed=3)
+    restored.set_state(through.get_state())
+    for learner in (through, restored):
+        learner.learn_epoch(1, random_batches(1))
+    pairs = zip(through.net.parameters(), restored.net.parameters(), strict=True)
+    assert all(torch.equal(one, other) for one, other in pairs)
+
+
+@pytest.mark.usefixtures("traced")
 def test_a_compiled_run_is_not_continued_without_a_compiler(monkeypatch):
     state = make_learner(use_compile=True).get_state()
     monkeypatch.setattr(shutil, "which", lambda name: None)
