@@ -1,6 +1,6 @@
 // A step of Adam on all tensors of a network, its gradient clipped by the global norm.
 
-#include "arithmetic.hpp"
+#include "vectors.hpp"
 
 extern "C" {
 
@@ -18,10 +18,11 @@ void adam_step(const Adam* adam, float* const* tensors, const int64_t* lengths,
     // A sum of some thousand squares at a time loses no digits that matter.
     for (int64_t first = 0; first < lengths[t]; first += 4096) {
       Vec sum{};
-      by_register(std::min<int64_t>(4096, lengths[t] - first), [&](int64_t i, int64_t left) {
-        const Vec part = load_some(grad + first + i, left);
-        sum += part * part;
-      });
+      by_register(std::min<int64_t>(4096, lengths[t] - first),
+                  [&](int64_t i, int64_t left) {
+                    const Vec part = load_some(grad + first + i, left);
+                    sum += part * part;
+                  });
       squares += total(sum);
     }
   }

@@ -1,4 +1,4 @@
-"""The steps through sequences and dreams, by `loops.cpp`.
+"""The steps through sequences and dreams, by `sequences.cpp` and `dream.cpp`.
 
 They are those of `models/unroll.py` and of `DV3RLModule.dream`, for the paper's model.
 """
@@ -18,7 +18,7 @@ from rllib_arrow.models.unroll import Back, Loops, Trace, Weights
 
 
 class Sizes(ctypes.Structure):
-    """As in `loops.cpp`."""
+    """As in `networks.hpp`."""
 
     _fields_ = tuple(
         (name, ctypes.c_int64)

@@ -1,12 +1,14 @@
-// Encoder and decoder: stages of a 4 x 4 convolution of stride 2 (down) or its transpose
-// (up), a norm over channels and SiLU. Pictures are [rows, columns, channels].
+// Encoder and decoder: stages of a 4 x 4 convolution of stride 2 (down) or its
+// transpose (up), a norm over channels and SiLU. Pictures are [rows, columns,
+// channels].
 //
 // Few channels leave a library's convolutions mostly idle. Here each is one product of
 // 4 x 4 patches, for a few pictures at a time, so that all in between stays in cache.
 
 #include <tuple>
 
-#include "arithmetic.hpp"
+#include "norm.hpp"
+#include "products.hpp"
 
 namespace {
 
@@ -93,7 +95,8 @@ struct Layer {
 
   // Weights are [outputs, 4, 4, inputs] on the way down, [inputs, 4, 4, outputs] up.
   Layer(Stage stage, Tensors tensors)
-      : stage(stage), tensors(tensors),
+      : stage(stage),
+        tensors(tensors),
         patches_to_pixels(stage.kind == NORM ? Matrix(0, 0)
                                              : forth(tensors.weights, few(), many())),
         pixels_to_patches(stage.kind == NORM ? Matrix(0, 0)
@@ -101,9 +104,12 @@ struct Layer {
 
   // Channels of the smaller picture, and numbers of a patch of the larger one.
   int64_t few() const { return stage.kind == DOWN ? stage.outputs : stage.inputs; }
-  int64_t many() const { return 16 * (stage.kind == DOWN ? stage.inputs : stage.outputs); }
+  int64_t many() const {
+    return 16 * (stage.kind == DOWN ? stage.inputs : stage.outputs);
+  }
 
-  void forth_through(const float* in, const Trace& trace, int64_t from, int64_t to) const {
+  void forth_through(const float* in, const Trace& trace, int64_t from,
+                     int64_t to) const {
     const int64_t pixels = stage.side * stage.side, C = stage.outputs;
     const int64_t in_size = stage.pixels_in() * stage.inputs;
     const int64_t out_size = stage.pixels_out() * C;
@@ -113,32 +119,37 @@ struct Layer {
       const int64_t count = std::min(group, to - first), rows = count * pixels;
       if (stage.kind == DOWN) {
         for (int64_t n = 0; n < count; ++n)
-          gather(in + (first + n) * in_size, stage.side, stage.inputs, patches, n * pixels);
+          gather(in + (first + n) * in_size, stage.side, stage.inputs, patches,
+                 n * pixels);
         clear(small, rows);
         add_product(patches, rows, patches_to_pixels, small);
         for (int64_t r = 0; r < rows; ++r)
           std::copy_n(small[r], C, trace.before + (first * pixels + r) * C);
       } else if (stage.kind == UP) {
         clear(patches, rows);
-        add_product(in + first * in_size, stage.inputs, rows, pixels_to_patches, patches);
+        add_product(in + first * in_size, stage.inputs, rows, pixels_to_patches,
+                    patches);
         for (int64_t n = 0; n < count; ++n) {
           float* picture = trace.before + (first + n) * out_size;
           for (int64_t p = 0; p < stage.pixels_out(); ++p)
-            if (stage.is_normed) std::fill_n(picture + p * C, C, 0.0f);
-            else std::copy_n(tensors.bias, C, picture + p * C);
+            if (stage.is_normed)
+              std::fill_n(picture + p * C, C, 0.0f);
+            else
+              std::copy_n(tensors.bias, C, picture + p * C);
           scatter(patches, n * pixels, stage.side, C, picture);
         }
       }
-      if (stage.is_normed) normalise(trace, first * stage.pixels_out(),
-                                     (first + count) * stage.pixels_out());
+      if (stage.is_normed)
+        normalise(trace, first * stage.pixels_out(),
+                  (first + count) * stage.pixels_out());
     }
   }
 
   void normalise(const Trace& trace, int64_t from, int64_t to) const {
     const Norm norm{tensors.norm, tensors.bias, stage.outputs};
     for (int64_t r = from; r < to; ++r)
-      std::tie(trace.stats[2 * r], trace.stats[2 * r + 1]) =
-          norm(trace.before + r * stage.outputs, nullptr, trace.out + r * stage.outputs);
+      std::tie(trace.stats[2 * r], trace.stats[2 * r + 1]) = norm(
+          trace.before + r * stage.outputs, nullptr, trace.out + r * stage.outputs);
   }
 
   // Turns the gradient of what comes out (in place: before the norm) into that of what
@@ -159,7 +170,8 @@ struct Layer {
           stage.kind == DOWN ? grad + first * out_size : in + first * in_size;
       if (stage.kind == NORM) continue;
       for (int64_t n = 0; n < count; ++n)
-        gather(pictures + (first + n) * size, stage.side, many() / 16, patches, n * pixels);
+        gather(pictures + (first + n) * size, stage.side, many() / 16, patches,
+               n * pixels);
       add_outer(pixel_rows, few(), few(), patches, rows, to_weights);
       if (!grad_in) continue;
       if (stage.kind == UP) {
@@ -177,8 +189,8 @@ struct Layer {
         clear(patches, rows);  // patches at the edge are not written whole
       }
     }
-    if (stage.kind == NORM) std::copy(grad + from * in_size, grad + to * in_size,
-                                      grad_in + from * in_size);
+    if (stage.kind == NORM)
+      std::copy(grad + from * in_size, grad + to * in_size, grad_in + from * in_size);
   }
 
   void denormalise(const Trace& trace, float* grad, Rows& sums, int64_t from,
@@ -206,7 +218,8 @@ struct Layer {
   }
 };
 
-std::vector<Layer> layers_of(const Stage* stages, int64_t count, const Tensors* tensors) {
+std::vector<Layer> layers_of(const Stage* stages, int64_t count,
+                             const Tensors* tensors) {
   std::vector<Layer> layers;
   for (int64_t i = 0; i < count; ++i) layers.emplace_back(stages[i], tensors[i]);
   return layers;
@@ -242,7 +255,8 @@ void pictures_back(const Stage* stages, int64_t count, const Tensors* tensors,
       rows.emplace_back(2, layer.stage.outputs);
     }
   in_parts(threads, threads, [&](int64_t part, int64_t) {
-    const int64_t from = pictures * part / threads, to = pictures * (part + 1) / threads;
+    const int64_t from = pictures * part / threads,
+                  to = pictures * (part + 1) / threads;
     for (int64_t i = count - 1; i >= 0; --i)
       layers[i].back_through(i ? traces[i - 1].out : in, traces[i], grads[i],
                              i ? grads[i - 1] : grad_in, found[part][2 * i],
