@@ -1,6 +1,7 @@
 """The C++ code against the same written with torch."""
 
 import ctypes
+import platform
 
 import pytest
 import torch
@@ -273,6 +274,16 @@ def test_code_is_built_once(anew, monkeypatch):
     monkeypatch.setattr(build, "_compile", None)
     build.library()
     assert list(anew.iterdir()) == [built]
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="not a machine with AVX")
+@pytest.mark.usefixtures("anew")
+def test_processors_without_avx512_compute_the_same(monkeypatch):
+    monkeypatch.setattr(build, "FLAGS", (*build.FLAGS, "-mno-avx512f"))
+    test_steps_through_sequences_are_those_of_torch_forth_and_back(ODD)
+    test_a_dream_is_that_of_torch(SIZES["nano"])
+    test_pictures_are_encoded_and_decoded_as_by_torch(16, 5)
+    test_steps_of_adam_are_torchs(0.5)
 
 
 def test_code_that_cannot_be_built_is_told_in_a_line(anew, monkeypatch):
