@@ -61,7 +61,9 @@ def assert_alike(one: DV3Learner, other: DV3Learner) -> None:
 
 @pytest.mark.usefixtures("traced")
 @pytest.mark.parametrize(
-    "variant", [{}, ALL_VARIANTS | ALL_BEYOND], ids=["paper", "variants"]
+    "variant",
+    [{}, ALL_BEYOND, ALL_VARIANTS | ALL_BEYOND],
+    ids=["paper", "beyond", "variants"],
 )
 def test_graphs_without_a_break_learn_what_plain_updates_learn(variant):
     compiled = make_learner(use_compile=True, **variant)
