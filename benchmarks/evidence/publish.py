@@ -151,7 +151,8 @@ def balanced(plan: Plan, groups: Iterable[str], storage: Path, out: Path) -> Sho
 
     Groups that are compared have the same setting, which is the first part of the
     group's name (`default`, `default-controls`). The first of them decides on the
-    seeds, among those that are planned for all; another joins once it has all these.
+    seeds, among those that are planned for all. Another joins once it has more
+    than half of these, and then only seeds that all of them have are shown.
     """
     shown = Shown()
     compared: dict[str, list[Group]] = {}
@@ -161,23 +162,25 @@ def balanced(plan: Plan, groups: Iterable[str], storage: Path, out: Path) -> Sho
     for setting, (first, *others) in compared.items():
         planned = set(first.seeds).intersection(*(group.seeds for group in others))
         seeds = [seed for seed in finished_seeds(first, storage) if seed in planned]
+        joined, wanted = [first], len(seeds)
         for group in (first, *others):
-            _join(shown, setting, group, seeds, storage, out)
+            own = finished_seeds(group, storage)
+            if len(own) < len(group.seeds):
+                shown.notes.append(_what_lacks(setting, group, len(own)))
+            both = [seed for seed in seeds if seed in own]
+            if group is not first and both and 2 * len(both) > wanted:
+                seeds = both
+                joined.append(group)
+        runs = [
+            run for group in joined for seed in seeds for run in group.of_seed(seed)
+        ]
+        shown.paths += [place(out, RunDirectory(storage, run)) for run in runs]
     return shown
 
 
-def _join(
-    shown: Shown, setting: str, group: Group, seeds: list[int], storage: Path, out: Path
-) -> None:
-    """Adds the group's runs of these seeds if it has them all, and a note if not."""
-    own = finished_seeds(group, storage)
-    if len(own) < len(group.seeds):
-        methods = ", ".join(group.methods)
-        told = f"{methods}: {len(own)} of {len(group.seeds)} seeds are finished"
-        shown.notes.append(f"{setting}, {told}")
-    if set(own) >= set(seeds):
-        runs = [run for seed in seeds for run in group.of_seed(seed)]
-        shown.paths += [place(out, RunDirectory(storage, run)) for run in runs]
+def _what_lacks(setting: str, group: Group, finished: int) -> str:
+    methods = ", ".join(group.methods)
+    return f"{setting}, {methods}: {finished} of {len(group.seeds)} seeds are finished"
 
 
 def _baselines(plan: Plan, page: Page, storage: Path, out: Path) -> list[Path]:

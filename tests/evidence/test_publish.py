@@ -1,10 +1,12 @@
 """Publishing: raw files, balanced reports, tables between markers."""
 
 import json
+from dataclasses import replace
 
 import pandas as pd
 import pytest
 
+from benchmarks.evidence import publish as publishing
 from benchmarks.evidence import tables
 from benchmarks.evidence.publish import (
     balanced,
@@ -60,7 +62,7 @@ def test_only_seeds_that_all_methods_have_are_shown(make_runner, plan, storage, 
     ]
 
 
-def test_a_further_group_joins_once_it_has_all_seeds_of_the_first(
+def test_a_further_group_joins_once_it_has_more_than_half_the_seeds_of_the_first(
     make_runner, plan, storage, out
 ):
     make_runner(["games/default/"])[0].go()
@@ -71,6 +73,23 @@ def test_a_further_group_joins_once_it_has_all_seeds_of_the_first(
     make_runner(["games/default-sac"])[0].go()
     names, notes = shown(plan, storage, out)
     assert names[4:] == ["tes_sac_3", "tes_sac_1"] and not notes
+
+
+def test_all_are_shown_with_the_seeds_of_the_group_that_has_fewest(
+    monkeypatch, plan, storage, out
+):
+    seeds = {"games/default": [1, 2, 3, 4, 5], "games/default-sac": [1, 4, 5]}
+    groups = {name: replace(plan.group(name), seeds=(1, 2, 3, 4, 5)) for name in seeds}
+    monkeypatch.setattr(type(plan), "group", lambda self, name: groups[name])
+    monkeypatch.setattr(
+        publishing, "finished_seeds", lambda group, storage: seeds[group.name]
+    )
+    found = publishing.balanced(plan, list(groups), storage, out)
+    names = sorted({path.name.rpartition("_")[2] for path in found.paths})
+    assert names == ["1", "4", "5"] and len(found.paths) == 9
+    seeds["games/default-sac"] = [1, 4]  # too few to take the others' seeds away
+    found = publishing.balanced(plan, list(groups), storage, out)
+    assert len(found.paths) == 10
 
 
 def test_a_page_gets_raw_files_report_and_tables_and_keeps_its_words(
