@@ -3,7 +3,7 @@
 A stage is five numbers: its kind, the side of the smaller picture, the channels that
 come in and go out, and whether a norm and SiLU follow. It has three tensors: weights,
 those of the norm, and the bias of the norm, or its own where there is no norm. What it
-has not is None in `Stages`, and another of its tensors where torch wants one.
+has not is None for `through_stages` and for C++, and another of its tensors for torch.
 """
 
 from __future__ import annotations
