@@ -103,82 +103,34 @@ def test_grades_by_hand():
     assert not alive.any() and not nothing.any()
 
 
-class LikesTwo:
-    """A learner whose grader likes action 2, and how much its actor does."""
-
-    def __init__(self, monkeypatch):
-        self.learner = make_learner(rehearsal_interval=1, actor_lr=3e-3)
-        batch = next(random_batches())
-        self.batch = {k: self.learner._to_device(v) for k, v in batch.items()}
-
-        def loss(states, actions, starts_continue):
-            def grade(rewards, goes_on, values, starts, siblings):
-                twos = (actions == 2).float().sum(0)
-                graded = rehearsal._among_siblings(twos, siblings)
-                return graded, torch.ones_like(rewards)
-
-            monkeypatch.setattr(rehearsal, "grade_dreams", grade)
-            return rehearsal.rehearsal_loss(
-                self.learner.net, self.learner.config, states, actions, starts_continue
-            )
-
-        self.learner.parts.rehearsal_loss = loss
-
-    def rehearse(self, times: int) -> None:
-        for _ in range(times):
-            self.learner.rehearse(self.batch)
-
-    @property
-    def share(self) -> float:
-        """The mean probability of action 2."""
-        self.learner._generator.manual_seed(0)
-        states = self.learner._posterior(self.batch)[1].states
-        return self.learner.net.actor(states)[..., 2].mean().item()
-
-
 def test_rehearsal_moves_the_actor_alone_towards_the_best_dreams(monkeypatch):
-    agent = LikesTwo(monkeypatch)
-    before, first = weights_of(agent.learner), agent.share
-    agent.rehearse(30)
-    assert changed_parts(agent.learner, before) == {"actor"}
-    assert agent.share > first + 0.3
+    """With a grader that likes action 2, action 2 becomes likelier."""
+    learner = make_learner(rehearsal_interval=1, actor_lr=3e-3)
+    batch = {k: learner._to_device(v) for k, v in next(random_batches()).items()}
 
+    def fond_of_two(net, config, states, actions, starts_continue):
+        def grade(rewards, goes_on, values, starts, siblings):
+            graded = rehearsal._among_siblings((actions == 2).float().sum(0), siblings)
+            return graded, torch.ones_like(rewards)
 
-def test_rehearsal_leaves_the_actor_in_doubt(monkeypatch):
-    """What it does half of the time it has not lost; else it would do nothing else."""
-    agent = LikesTwo(monkeypatch)
-    agent.rehearse(200)
-    assert 0.4 < agent.share < 0.7
-    monkeypatch.setattr(rehearsal, "REMEMBERED", 1.01)
-    agent.rehearse(200)
-    assert agent.share > 0.9
+        monkeypatch.setattr(rehearsal, "grade_dreams", grade)
+        return rehearsal.rehearsal_loss(net, config, states, actions, starts_continue)
 
-
-def test_only_lost_actions_of_the_better_dreams_count(monkeypatch):
-    """Worked by hand: two families of four dreams of one step, the best two shown."""
-    grades = torch.tensor([3.0, -1.0, -1.0, -1.0, 0.5, 2.0, -1.5, -1.0])
-    alive = torch.tensor([[1.0, 1, 1, 1, 1, 0.5, 1, 1]])
-    monkeypatch.setattr(rehearsal, "grade_dreams", lambda *_: (grades, alive))
-    likely = torch.tensor([0.25, 0.1, 0.1, 0.1, 0.1, 0.8, 0.1, 0.1])
-    net = make_learner().net
-    states = torch.zeros(2, 8, net.rssm.size.state_units)
-    states[0, :, 0] = likely
-
-    class Actor(torch.nn.Module):
-        def forward(self, seen: torch.Tensor) -> torch.Tensor:
-            return torch.cat([seen[..., :1], 1 - seen[..., :1]], -1)
-
-    net.actor = Actor()
-    loss, metrics = rehearsal.rehearsal_loss(
-        net,
-        make_learner().config,
-        states,
-        torch.zeros(1, 8, dtype=torch.int64),
-        torch.ones(8, dtype=torch.bool),
+    learner.parts.rehearsal_loss = lambda *dream: fond_of_two(
+        learner.net, learner.config, *dream
     )
-    # The first is lost (0.25); the second is done anyway (0.8), but was shown too.
-    assert loss.item() == pytest.approx(-np.log(0.25) / 1.5)
-    assert metrics["rehearsal_lost"].item() == pytest.approx(1 / 1.5)
+    before = weights_of(learner)
+
+    def likes_two() -> float:
+        learner._generator.manual_seed(0)
+        states = learner._posterior(batch)[1].states
+        return learner.net.actor(states)[..., 2].mean().item()
+
+    first = likes_two()
+    for _ in range(30):
+        learner.rehearse(batch)
+    assert changed_parts(learner, before) == {"actor"}
+    assert likes_two() > first + 0.3
 
 
 def test_dreams_that_all_end_at_once_teach_nothing():

@@ -9,10 +9,6 @@ What was reached in a dream decides. Rewards count as far as the dream was still
 when they came: a grader that reads past the end of an episode is as good as chance.
 What the critic promises for afterwards only orders dreams that reached the same: else
 a dream that ends with success loses to one that might still succeed.
-
-What the actor still does by itself is left alone. Cloning one's own dreams over and
-over makes a policy surer than its rewards warrant, also where it was never rehearsed,
-and then the next task is hardly tried.
 """
 
 from __future__ import annotations
@@ -30,8 +26,6 @@ from rllib_arrow.models.distributions import two_hot_mean
 BEST_IN = 4  # one dream in so many is cloned
 # A promise is worth no more than this, whatever the critic says: less than any reward.
 LARGEST_PROMISE = 0.1
-# An action that the actor takes with at least this probability is not lost.
-REMEMBERED = 0.5
 
 
 def grade_dreams(
@@ -73,7 +67,7 @@ def rehearsal_loss(
     actions: Tensor,
     starts_continue: Tensor,
 ) -> tuple[Tensor, Metrics]:
-    """Returns the actor's cross-entropy with what it lost of the best dreams.
+    """Returns the actor's cross-entropy with the best of its dreams.
 
     Args:
         net, config: Of the learner.
@@ -97,18 +91,15 @@ def rehearsal_loss(
         gains, best = grades.topk(-(-len(grades) // BEST_IN))
         # Where all siblings are alike, there is nothing to learn from the best of them.
         is_better = (gains > 0).to(alive.dtype)
-        shown = alive[:, best] * is_better
+        weights = alive[:, best] * is_better
     with autocast(config, states.device):
         probs = net.actor(states[:-1, best])
-    taken = probs.gather(-1, actions[:, best].unsqueeze(-1)).squeeze(-1)
-    weights = shown * (taken.detach() < REMEMBERED)
-    # By what is shown, not by what is lost: the less is lost, the smaller the step.
-    loss = -(weights * taken.log()).sum() / shown.sum().clamp(min=1.0)
+    taken = probs.log().gather(-1, actions[:, best].unsqueeze(-1)).squeeze(-1)
+    loss = -(weights * taken).sum() / weights.sum().clamp(min=1.0)
     metrics = {
         "rehearsal_loss": loss.detach(),
         "rehearsal_gain": gains.mean(),
         "rehearsal_reached": (alive * rewards)[:, best].sum(0).mean(),
         "rehearsal_cloned": is_better.mean(),
-        "rehearsal_lost": weights.sum() / shown.sum().clamp(min=1.0),
     }
     return loss, metrics
