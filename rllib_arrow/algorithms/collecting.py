@@ -61,6 +61,7 @@ class Collector:
         """Has every runner play its part; returns how to wait for them."""
         algorithm, config = self._algorithm, self._algorithm.config
         shared = {"epoch": epoch, "task": task, "weights": weights}
+        shared["epsilon"] = algorithm.epsilon(epoch)
         parts = [shared | {"part": i} for i in range(config.num_collectors)]
         if config.num_env_runners == 0:
             streams, info = algorithm.env_runner.sample(**parts[0])

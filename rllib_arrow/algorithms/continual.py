@@ -116,6 +116,10 @@ class ContinualAlgorithm(DrivesWorkers):
         self._epoch_results |= summary
         return streams
 
+    def epsilon(self, epoch: int) -> float:
+        """Returns how likely an action of the epoch is a random one."""
+        return self.config.epsilon_at(epoch)
+
     def _collect_ahead(self, epoch: int) -> None:
         """Has the next epoch begun beside learning, if that is wanted."""
         if self.config.collect_ahead and epoch < self.curriculum.total_epochs:

@@ -169,12 +169,12 @@ class ContinualConfig(DeclaredSettings, AlgorithmConfig):
         raise NotImplementedError
 
     def rehearsed_minibatches(self) -> Minibatches:
-        """Returns what it takes besides, from the buffer that remembers longest."""
+        """Returns what it takes besides, to rehearse."""
         return Minibatches(0, 0, 0)
 
     @property
     def rehearsed_buffer(self) -> str:
-        """The buffer that remembers longest, of those there are."""
+        """Where rehearsal's minibatches come from: "fifo", "ltdm" or "both"."""
         return "fifo"
 
     def anatomy(self) -> Anatomy:

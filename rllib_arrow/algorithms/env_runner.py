@@ -64,11 +64,13 @@ class ContinualEnvRunner(EnvRunner, Checkpointable):
         part: int = 0,
         task: str | None = None,
         weights: Weights = None,
+        epsilon: float | None = None,
     ) -> tuple[list[Chunk], dict[str, Any]]:
         """Collects one part of an epoch, of the given task or the one that is set.
 
         A run's requests name the task: a runner that died while idle is back before
-        anyone notices, and may not have the task of the one it replaces.
+        anyone notices, and may not have the task of the one it replaces. They also say
+        how likely an action is a random one, if the epoch does not tell.
 
         Returns one stream of rows per environment, rewards scaled for training, and
         what is worth knowing about them.
@@ -77,7 +79,9 @@ class ContinualEnvRunner(EnvRunner, Checkpointable):
         if task is not None:
             self.set_task(task)
         began = time.perf_counter()
-        recorder = self._record_patiently(epoch, part)
+        if epsilon is None:
+            epsilon = self.config.epsilon_at(epoch)
+        recorder = self._record_patiently(epoch, part, epsilon)
         info = recorder.info(time.perf_counter() - began)
         call_back_after_sampling(self, recorder, info)
         streams = recorder.chunks(self.env.reward_scale)
@@ -85,11 +89,11 @@ class ContinualEnvRunner(EnvRunner, Checkpointable):
         self.num_env_steps_sampled_lifetime += info["frames"]
         return streams, info
 
-    def _record_patiently(self, epoch: int, part: int) -> Recorder:
+    def _record_patiently(self, epoch: int, part: int, epsilon: float) -> Recorder:
         """Makes the environments anew if they fail, where that is wanted."""
         for attempt in range(1 + 3 * bool(self.config.restart_failed_sub_environments)):
             try:
-                return self._record(epoch, part, attempt)
+                return self._record(epoch, part, attempt, epsilon)
             except Exception as error:
                 self._drop_env()
                 users = isinstance(error, UserError)
@@ -99,7 +103,7 @@ class ContinualEnvRunner(EnvRunner, Checkpointable):
                 last.__cause__ = error
         raise last
 
-    def _record(self, epoch: int, part: int, attempt: int) -> Recorder:
+    def _record(self, epoch: int, part: int, attempt: int, epsilon: float) -> Recorder:
         env = self.make_env()
         steps, envs = self.config.rollout_fragment_length, env.num_envs
         remembers = self.config.remembers_policy
@@ -110,8 +114,6 @@ class ContinualEnvRunner(EnvRunner, Checkpointable):
             self.module, envs, derive_seed(self.config.seed, "act", *keys)
         )
         rng = derive_rng(self.config.seed, "explore", *keys)
-        epsilon = self.config.epsilon_at(epoch)
-
         uniform = rng.integers(env.action_space.n, size=(steps, envs))
         explores = rng.random((steps, envs)) < epsilon
 

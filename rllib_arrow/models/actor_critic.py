@@ -26,7 +26,11 @@ class Actor(MLP):
 
     def forward(self, states: Tensor) -> Tensor:
         """Takes [..., state_units], returns probabilities [..., num_actions]."""
-        return unimix_probs(super().forward(states))
+        return unimix_probs(self.logits(states))
+
+    def logits(self, states: Tensor) -> Tensor:
+        """Takes [..., state_units], returns what the policy is without the mix."""
+        return super().forward(states)
 
 
 class TwoHotHead(MLP):

@@ -66,8 +66,9 @@ class ReplayActor:
             index, shard, num_shards, batch_size, length: See
                 `NumberedMinibatches.fetch`.
             epoch: If given, must be what `begin` was told last.
-            buffer: "fifo" or "ltdm" for minibatches from this buffer alone. They have
-                numbers and a random stream of their own, and change no others.
+            buffer: "fifo" or "ltdm" for minibatches from this buffer alone, "both" for
+                more as they are. They have numbers and a random stream of their own,
+                and change no others.
         """
         self._check_epoch(epoch)
         minibatches = self._minibatches if buffer is None else self._only(buffer)
@@ -77,7 +78,8 @@ class ReplayActor:
     def _only(self, buffer: str) -> NumberedMinibatches:
         if buffer not in self._apart:
             rng = self._replay.stream("draws", self._epoch, buffer)
-            draw = partial(self._replay.draw, buffer=buffer, rng=rng)
+            only = None if buffer == "both" else buffer
+            draw = partial(self._replay.draw, buffer=only, rng=rng)
             self._apart[buffer] = NumberedMinibatches(draw)
         return self._apart[buffer]
 
@@ -115,7 +117,7 @@ class BatchStream:
         prefetch: How many requests are under way while the learner computes.
         epoch: If given, the actor refuses to mix minibatches of different epochs.
         start: The number of the first minibatch since `begin`.
-        buffer: "fifo" or "ltdm" for minibatches from this buffer alone.
+        buffer: "fifo", "ltdm" or "both" for minibatches of their own; see `batch`.
     """
 
     def __init__(

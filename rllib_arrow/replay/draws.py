@@ -11,6 +11,8 @@ import numpy as np
 from rllib_arrow.replay.shares import EpochLosses
 from rllib_arrow.replay.store import Record
 
+FIRST = 16  # sequences of fresh chunks, by which it is judged how new they are
+
 
 class Origin(NamedTuple):
     """Where the sequences of a minibatch come from."""
@@ -68,13 +70,19 @@ class LossTally:
         return {serial: float(np.mean(each)) for serial, each in losses.items()}
 
     def means(self, fresh_from: int) -> EpochLosses:
-        """Returns mean losses; fresh are the chunks from this serial number on."""
+        """Returns mean losses; fresh are the chunks from this serial number on.
+
+        Of fresh chunks only the first sequences count, which the world model had not
+        had the time to learn.
+        """
         return EpochLosses(
-            fresh=self._mean(lambda _, serial: serial >= fresh_from),
+            fresh=self._mean(lambda _, serial: serial >= fresh_from, FIRST),
             fifo=self._mean(lambda buffer, _: buffer == "fifo"),
             ltdm=self._mean(lambda buffer, _: buffer == "ltdm"),
         )
 
-    def _mean(self, wanted: Callable[[str, int], bool]) -> float | None:
-        losses = [loss for *origin, loss in self._entries if wanted(*origin)]
+    def _mean(
+        self, wanted: Callable[[str, int], bool], first: int | None = None
+    ) -> float | None:
+        losses = [loss for *origin, loss in self._entries if wanted(*origin)][:first]
         return float(np.mean(losses)) if losses else None

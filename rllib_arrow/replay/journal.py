@@ -103,6 +103,10 @@ class JournaledReplayActor(ReplayActor):
         self._learned = epoch
         self.save(self._journal)
 
+    def exploration(self) -> float:
+        """Returns how much of the next epoch is to be played at random."""
+        return self._replay.exploration
+
     def sample(self, batch_size: int, length: int) -> dict[str, np.ndarray]:
         """Returns a minibatch for people to look at, which changes no others."""
         rng = self._replay.stream("pictures", self._epoch)

@@ -60,6 +60,11 @@ class DividedMemory:
         share = self._shares["ltdm_probability"].value
         return "ltdm" if rng.random() < share else "fifo"
 
+    @property
+    def exploration(self) -> float:
+        """How much of the next epoch is to be played at random."""
+        return self._shares["exploration"].value
+
     def learn(self, losses: LossTally, fresh_from: int) -> None:
         """Lets sampling rules and shares know how well the world model did."""
         for name, buffer in self._buffers.items():
@@ -85,6 +90,7 @@ class DividedMemory:
             "bytes": self._store.bytes,
             "estimated_full_bytes": self._estimate_full_bytes(),
             "ltdm_probability": self._shares["ltdm_probability"].value,
+            "exploration": self.exploration,
         }
         for name, buffer in self._buffers.items():
             figures = buffer.stats(added).items()

@@ -9,7 +9,13 @@ from rllib_arrow.replay.buffer import Buffer
 from rllib_arrow.replay.local_forgetting import LocalForgetting
 from rllib_arrow.replay.retention import Fifo, Reservoir, ltdm_capacity
 from rllib_arrow.replay.sampling import Curious, Uniform
-from rllib_arrow.replay.shares import AfterChange, Balanced, Constant, Share
+from rllib_arrow.replay.shares import (
+    AfterChange,
+    Balanced,
+    Constant,
+    OnceAfterChange,
+    Share,
+)
 from rllib_arrow.replay.store import ChunkStore
 from rllib_arrow.seeding import derive_rng
 
@@ -19,6 +25,7 @@ RETENTION = {
 }
 SAMPLING = {"uniform": Uniform, "curious": Curious}
 SHARES = {"constant": Constant, "after_change": AfterChange, "balanced": Balanced}
+EXPLORATION = {"first_epoch": Constant, "after_change": OnceAfterChange}
 
 # Which part each setting chooses, and the paper's choices. The long-term buffer is
 # always a uniformly sampled reservoir: else it would not match the distribution.
@@ -27,6 +34,7 @@ RULES = {
     "fifo_sampling": SAMPLING,
     "ltdm_probability_rule": SHARES,
     "ltdm_fraction_rule": SHARES,
+    "exploration_rule": EXPLORATION,
 }
 DEFAULTS: dict[str, Any] = {
     "fifo_retention": "fifo",  # which chunks the FIFO keeps
@@ -34,12 +42,13 @@ DEFAULTS: dict[str, Any] = {
     "ltdm_probability_rule": "constant",  # how `ltdm_probability` moves
     "ltdm_fraction_rule": "constant",  # how `ltdm_fraction` moves
     "ltdm_bounds": [0.25, 0.75],  # between which the two move, if they do
+    "exploration_rule": "first_epoch",  # when to play at random after epoch 0
 }
 
 
 def uses_losses(settings: dict[str, Any]) -> bool:
     """Returns whether any part wants to know the losses that learners saw."""
-    keys = ("fifo_sampling", "ltdm_probability_rule", "ltdm_fraction_rule")
+    keys = [key for key in RULES if key != "fifo_retention"]
     return any(settings.get(key, DEFAULTS[key]) != DEFAULTS[key] for key in keys)
 
 
@@ -62,11 +71,13 @@ def make_buffers(settings: dict[str, Any], store: ChunkStore) -> dict[str, Buffe
 
 
 def make_shares(settings: dict[str, Any]) -> dict[str, Share]:
-    """Returns the rules for `ltdm_probability` and `ltdm_fraction`."""
-    return {
+    """Returns the rules for `ltdm_probability`, `ltdm_fraction` and `exploration`."""
+    shares = {
         key: SHARES[settings[f"{key}_rule"]](settings[key], settings["ltdm_bounds"])
         for key in ("ltdm_probability", "ltdm_fraction")
     }
+    explores = EXPLORATION[settings["exploration_rule"]]
+    return shares | {"exploration": explores(0.0, (0.0, 1.0))}
 
 
 def check_settings(settings: dict[str, Any]) -> None:

@@ -148,6 +148,11 @@ class TwoBufferReplay:
         """Returns a minibatch: arrays [B, T, ...] named as the fields of a Chunk."""
         return self.gather(self.draw(batch_size, length))
 
+    @property
+    def exploration(self) -> float:
+        """How much of the next epoch is to be played at random."""
+        return self._memory.exploration
+
     def note_losses(self, origins: Sequence[Origin], losses: np.ndarray) -> None:
         """Lets sampling rules and shares know how well the world model did.
 

@@ -17,6 +17,7 @@ ALL_VARIANTS = dict.fromkeys(Variant._fields, True)
 ALL_BEYOND = {
     "rehearsal_interval": 1,
     "rehearsal_siblings": 2,
+    "rehearsal_first_action": "random",
     "cloning": True,
     "advantage_scale": "state",
     "ewc_scale": 0.01,

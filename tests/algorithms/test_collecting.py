@@ -27,6 +27,9 @@ class Driver(SimpleNamespace):
     def weights(self) -> str:
         return f"weights {self.learned}"
 
+    def epsilon(self, epoch: int) -> float:
+        return 1.0 if epoch == 0 else 0.0
+
     def phase(self, doing: str) -> None:
         return None
 
@@ -43,8 +46,8 @@ def test_an_epoch_begun_ahead_is_played_with_the_weights_from_before():
     collector = Collector(driver)
     collector.begin(3, "breakout")
     assert driver.events == [
-        ("asked", 3, "breakout", "weights 0", 0),
-        ("asked", 3, "breakout", "weights 0", 1),
+        ("asked", 3, "breakout", "weights 0", 0.0, 0),
+        ("asked", 3, "breakout", "weights 0", 0.0, 1),
     ]
     driver.learned = 1
     streams, summary = collector.collect(3, "breakout")
@@ -53,7 +56,7 @@ def test_an_epoch_begun_ahead_is_played_with_the_weights_from_before():
     assert summary["collect_s"] < 1 and summary["frames_per_s"] == 8
     # The next one was not begun, so it is played as the policy stands.
     collector.collect(4, "asterix")
-    assert ("asked", 4, "asterix", "weights 1", 0) in driver.events
+    assert ("asked", 4, "asterix", "weights 1", 0.0, 0) in driver.events
 
 
 def quick_learner():

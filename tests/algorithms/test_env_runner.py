@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import torch
 
 from rllib_arrow.algorithms.env_runner import ContinualEnvRunner
 from tests.algorithms.tiny import tiny_config
@@ -46,6 +47,15 @@ def test_streams_start_with_a_first_row_and_hold_every_reward_of_an_episode(runn
     assert all((stream.rewards[stream.is_first] == 0).all() for stream in streams)
     total = sum(info["episode_returns"])
     assert total <= sum(stream.rewards.sum() for stream in streams)
+
+
+def test_play_at_random_does_not_depend_on_the_policy(runner):
+    request = {"epoch": 3, "task": "breakout"}
+    streams = [runner.sample(**request, epsilon=e)[0] for e in (1.0, None)]
+    with torch.no_grad():
+        runner.module.actor[-1].bias[2] += 9.0
+    others = [runner.sample(**request, epsilon=e)[0] for e in (1.0, None)]
+    assert [same(*pair) for pair in zip(streams, others, strict=True)] == [True, False]
 
 
 def test_an_unknown_task_is_named_with_those_there_are(runner):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
+from scipy.stats import chisquare
 
 from rllib_arrow.algorithms.dv3 import rehearsal
 from rllib_arrow.algorithms.dv3.rehearsal import grade_dreams
@@ -103,12 +104,10 @@ def test_grades_by_hand():
     assert not alive.any() and not nothing.any()
 
 
-def test_rehearsal_moves_the_actor_alone_towards_the_best_dreams(monkeypatch):
-    """With a grader that likes action 2, action 2 becomes likelier."""
-    learner = make_learner(rehearsal_interval=1, actor_lr=3e-3)
-    batch = {k: learner._to_device(v) for k, v in next(random_batches()).items()}
+def fond_of_two(learner, monkeypatch) -> None:
+    """Has a learner's rehearsal grade dreams by how often they take action 2."""
 
-    def fond_of_two(net, config, states, actions, starts_continue):
+    def loss(net, config, states, actions, starts_continue):
         def grade(rewards, goes_on, values, starts, siblings):
             graded = rehearsal._among_siblings((actions == 2).float().sum(0), siblings)
             return graded, torch.ones_like(rewards)
@@ -116,21 +115,68 @@ def test_rehearsal_moves_the_actor_alone_towards_the_best_dreams(monkeypatch):
         monkeypatch.setattr(rehearsal, "grade_dreams", grade)
         return rehearsal.rehearsal_loss(net, config, states, actions, starts_continue)
 
-    learner.parts.rehearsal_loss = lambda *dream: fond_of_two(
+    learner.parts.rehearsal_loss = lambda *dream: loss(
         learner.net, learner.config, *dream
     )
-    before = weights_of(learner)
 
-    def likes_two() -> float:
-        learner._generator.manual_seed(0)
-        states = learner._posterior(batch)[1].states
-        return learner.net.actor(states)[..., 2].mean().item()
 
-    first = likes_two()
+def likes_two(learner, batch) -> float:
+    """Returns how likely action 2 is in the states of a minibatch."""
+    learner._generator.manual_seed(0)
+    states = learner._posterior(batch)[1].states
+    return learner.net.actor(states)[..., 2].mean().item()
+
+
+def test_rehearsal_moves_the_actor_alone_towards_the_best_dreams(monkeypatch):
+    """With a grader that likes action 2, action 2 becomes likelier."""
+    learner = make_learner(rehearsal_interval=1, actor_lr=3e-3)
+    batch = {k: learner._to_device(v) for k, v in next(random_batches()).items()}
+    fond_of_two(learner, monkeypatch)
+    before, first = weights_of(learner), likes_two(learner, batch)
     for _ in range(30):
         learner.rehearse(batch)
     assert changed_parts(learner, before) == {"actor"}
-    assert likes_two() > first + 0.3
+    assert likes_two(learner, batch) > first + 0.3
+
+
+def make_sure_of_action_0(learner) -> None:
+    out = learner.net.actor[-1]
+    with torch.no_grad():
+        out.weight.zero_()
+        out.bias[:] = torch.tensor([20.0, 0.0, 0.0, 0.0, 0.0])
+
+
+def test_a_sure_policy_can_be_taught_another_action(monkeypatch):
+    """Of which the uniform mix alone would give examples, but no gradient."""
+    learner = make_learner(
+        rehearsal_interval=1, actor_lr=0.03, rehearsal_first_action="random"
+    )
+    batch = {k: learner._to_device(v) for k, v in next(random_batches()).items()}
+    fond_of_two(learner, monkeypatch)
+    make_sure_of_action_0(learner)
+    assert likes_two(learner, batch) < 0.003
+    for _ in range(60):
+        learner.rehearse(batch)
+    assert likes_two(learner, batch) > 0.5
+
+
+def test_a_dream_to_rehearse_begins_with_any_action_and_goes_on_as_the_policy():
+    learner = make_learner(rehearsal_interval=1, rehearsal_first_action="random")
+    make_sure_of_action_0(learner)
+    size = learner.net.size
+    starts = torch.zeros(2000, size.gru_units + size.latent_units)
+    dream = learner._dream_to_rehearse(starts)
+    steps = learner.config.horizon_H
+    assert dream.states.shape == (steps + 1, *starts.shape)
+    first, *later = dream.actions
+    assert chisquare(first.bincount(minlength=5)).pvalue > 0.001
+    assert len(later) == steps - 1
+    assert all((actions == 0).float().mean() > 0.98 for actions in later)
+    # The second states follow from the first actions.
+    h = dream.states[1, :, : size.gru_units]
+    same = h[first == 0]
+    assert torch.allclose(same, same[:1].expand_as(same), atol=1e-6)
+    assert not torch.allclose(same[0], h[first == 1][0], atol=1e-6)
 
 
 def test_dreams_that_all_end_at_once_teach_nothing():

@@ -1,4 +1,4 @@
-"""Rehearsal, and replay parts that learn from losses, in whole runs."""
+"""Rehearsal, exploration, and replay parts that learn from losses, in whole runs."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import pytest
 import ray
 
 from rllib_arrow import ARROW, DV3
+from rllib_arrow.algorithms.dv3 import dv3
 from rllib_arrow.errors import UserError
 from tests.algorithms.dv3_tools import ALL_BEYOND, make_learner, random_batches
 from tests.algorithms.tiny import digest, scores, tiny_config, train, weight_sum
@@ -20,9 +21,14 @@ ALL = {
     "ltdm_probability_rule": "after_change",
     "ltdm_fraction_rule": "balanced",
     "ltdm_bounds": [0.1, 0.9],
+    "exploration_rule": "after_change",
+    "rehearsal_from": "both",
     **ALL_BEYOND,
 }
-WITHOUT_LONG_TERM = ("fifo_retention", "fifo_sampling", *ALL_BEYOND)
+WITHOUT_LONG_TERM = (
+    *("fifo_retention", "fifo_sampling", "exploration_rule"),
+    *ALL_BEYOND,
+)
 OF_DV3 = {key: ALL[key] for key in WITHOUT_LONG_TERM if key != "cloning"}
 
 
@@ -124,6 +130,27 @@ def test_two_learners_stay_equal_and_tell_the_losses_of_their_own_sequences():
     algorithm.stop()
 
 
+@pytest.mark.usefixtures("ray_two_cpus")
+@pytest.mark.parametrize("rule", ["first_epoch", "after_change"])
+def test_the_epoch_after_a_jump_of_the_loss_is_played_at_random(rule, monkeypatch):
+    told = iter([2.0, 2.0, 9.0, 2.0])
+    monkeypatch.setattr(
+        dv3, "_take_sequence_losses", lambda learner: (0, np.full((4, 4), next(told)))
+    )
+    config = config_with("DV3", exploration_rule=rule)
+    algorithm = config.continual(replay_capacity_chunks=6).build_algo()
+    asked, play = [], algorithm.env_runner.sample
+
+    def sample(**request):
+        asked.append(request["epsilon"])
+        return play(**request)
+
+    monkeypatch.setattr(algorithm.env_runner, "sample", sample)
+    train(algorithm, 4)
+    assert asked == [1, 0, 0, 1 if rule == "after_change" else 0]
+    algorithm.stop()
+
+
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
@@ -138,6 +165,7 @@ def test_two_learners_stay_equal_and_tell_the_losses_of_their_own_sequences():
             {"ltdm_fraction": 0.0, "ltdm_probability_rule": "balanced"},
             r"ltdm_probability_rule \('balanced'\) must be constant",
         ),
+        ({"exploration_rule": "often"}, r"exploration_rule \('often'\) must be"),
     ],
 )
 def test_parts_that_cannot_be_combined_are_refused_by_name(settings, message):

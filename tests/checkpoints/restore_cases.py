@@ -30,6 +30,7 @@ STAYS: dict[str, tuple] = {
     "ltdm_probability_rule": ("after_change", "balanced"),
     "ltdm_fraction_rule": ("after_change", "balanced"),
     "ltdm_bounds": ([0.1, 0.9],),
+    "exploration_rule": ("after_change",),
     "fifo_retention": ("local_forgetting",),
     "fifo_sampling": ("curious",),
     "model_size": ("micro",),

@@ -25,6 +25,7 @@ REFUSED = {
     "ltdm_probability_rule",
     "ltdm_fraction_rule",
     "ltdm_bounds",
+    "exploration_rule",
     "gru_norm",
     "posterior_skip",
     "learned_initial_state",

@@ -90,21 +90,24 @@ def test_a_part_is_given_out_once_and_all_minibatches_are_alike():
         shell.batch(2, 0, 1, 4, 4)
 
 
-def test_minibatches_of_one_buffer_are_numbered_apart_and_change_no_others():
+@pytest.mark.parametrize(("name", "buffer"), [("ltdm", "ltdm"), ("both", None)])
+def test_minibatches_apart_are_numbered_apart_and_change_no_others(name, buffer):
     shell = filled(ReplayActor)
     shell.begin(5)
     apart = {}
     for index in (2, 0, 1):  # in any order, and between the usual ones
-        apart[index] = shell.batch(index, 0, 1, 8, 4, 5, "ltdm")
+        apart[index] = shell.batch(index, 0, 1, 8, 4, 5, name)
         usual = shell.batch(index, 0, 1, 8, 4, 5)
         assert_same_batch(usual, local_batches(3)[index])
     replay = filled(AugmentedReplay)
-    held = {s * 1000 for s in replay.get_state()["meta"]["slots"]["ltdm"]}
-    rng = replay.stream("draws", 5, "ltdm")
+    slots = replay.get_state()["meta"]["slots"]
+    held = {s * 1000 for s in slots["ltdm"]}
+    rng = replay.stream("draws", 5, name)
     for index in range(3):
-        expected = replay.gather(replay.draw(8, 4, buffer="ltdm", rng=rng))
+        expected = replay.gather(replay.draw(8, 4, buffer=buffer, rng=rng))
         assert_same_batch(apart[index], expected)
-        assert set((apart[index]["actions"] // 1000 * 1000).ravel()) <= held
+        if buffer:
+            assert set((apart[index]["actions"] // 1000 * 1000).ravel()) <= held
 
 
 # What needs Ray shares one actor, which each test puts back to the same contents.

@@ -17,6 +17,14 @@ def test_losses_are_told_by_chunk_by_buffer_and_by_age():
     assert tally.means(fresh_from=9).fresh is None
 
 
+def test_how_new_fresh_chunks_are_is_judged_before_they_are_learned():
+    """By their first 16 sequences, whatever was drawn in between."""
+    origins = [Origin("fifo", (9, 3)), Origin("ltdm", (2, 9))] * 10
+    losses = np.array([[loss, 100.0] for loss in range(20)])
+    losses[1::2] = losses[1::2, ::-1]
+    assert LossTally(origins, losses).means(9).fresh == np.mean(range(16))
+
+
 def test_where_nothing_was_drawn_there_is_no_mean():
     assert LossTally(ORIGINS[:1], LOSSES[:1]).means(0).ltdm is None
     assert LossTally([], np.empty((0, 0))).means(0) == (None, None, None)

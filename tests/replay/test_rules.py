@@ -146,6 +146,7 @@ def test_only_some_parts_want_losses():
     assert uses_losses({"fifo_sampling": "curious"})
     assert uses_losses({"ltdm_probability_rule": "balanced"})
     assert uses_losses({"ltdm_fraction_rule": "after_change"})
+    assert uses_losses({"exploration_rule": "after_change"})
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,13 @@ import json
 
 import pytest
 
-from rllib_arrow.replay.shares import AfterChange, Balanced, Constant, EpochLosses
+from rllib_arrow.replay.shares import (
+    AfterChange,
+    Balanced,
+    Constant,
+    EpochLosses,
+    OnceAfterChange,
+)
 
 BOUNDS = [0.2, 0.8]
 
@@ -25,8 +31,8 @@ def test_a_constant_share_never_moves():
 def test_a_jump_of_the_fresh_loss_lowers_the_share_and_time_raises_it():
     share = AfterChange(0.5, BOUNDS)
     values = []
-    # Means before each: -, 10, 10, 10.4 (so 15.7 is a jump), 15.7, 15.56
-    for loss in (10.0, 10.0, 12.0, 15.7, 15.0, 15.0):
+    # Means before each: -, 10, 10, 11 (so 16.6 is a jump), 16.6, 15.8
+    for loss in (10.0, 10.0, 12.0, 16.6, 15.0, 15.0):
         share.update(fresh(loss))
         values.append(share.value)
     # 0.5 + 0.1 * 0.3 = 0.53; 0.557; 0.5813; low; 0.2 + 0.1 * 0.6 = 0.26; 0.314
@@ -44,6 +50,17 @@ def test_without_fresh_chunks_time_goes_on():
     share = AfterChange(0.5, BOUNDS)
     share.update(fresh(None))
     assert share.value == pytest.approx(0.53)
+
+
+def test_only_the_epoch_after_a_jump_has_the_upper_bound():
+    share = OnceAfterChange(0.0, (0.0, 1.0))
+    values = []
+    # Means before each: -, 10, 11, 17 (which the jump set), 16, 30
+    for loss in (10.0, 12.0, 17.0, 15.0, 30.0, 31.0):
+        share.update(fresh(loss))
+        values.append(share.value)
+    share.update(fresh(None))
+    assert [*values, share.value] == [0, 0, 1, 0, 1, 0, 0]
 
 
 def test_what_is_predicted_worse_than_it_used_to_be_is_practised_more():
@@ -69,7 +86,7 @@ def test_the_share_stays_within_its_bounds():
     assert AfterChange(0.9, BOUNDS).value == 0.8
 
 
-@pytest.mark.parametrize("kind", [AfterChange, Balanced])
+@pytest.mark.parametrize("kind", [AfterChange, Balanced, OnceAfterChange])
 def test_it_goes_on_from_its_state_through_json(kind):
     one, other = kind(0.5, BOUNDS), kind(0.3, BOUNDS)
     for losses in (EpochLosses(3.0, 4.0, 5.0), EpochLosses(3.1, 5.0, 4.5)):

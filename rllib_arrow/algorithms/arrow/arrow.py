@@ -59,7 +59,9 @@ class ARROWConfig(DV3Config):
     @property
     @override(ContinualConfig)
     def rehearsed_buffer(self) -> str:
-        return "ltdm" if self.ltdm_fraction > 0 else super().rehearsed_buffer
+        if self.ltdm_fraction == 0:
+            return super().rehearsed_buffer
+        return "ltdm" if self.rehearsal_from == "long_term" else "both"
 
     @property
     @override(ContinualConfig)

@@ -23,6 +23,16 @@ class BeyondConfig(ContinualConfig):
     rehearsal_siblings: int = setting(
         4, "Rehearsed dreams from one start, graded against each other.", ">= 2"
     )
+    rehearsal_first_action: Literal["policy", "random"] = setting(
+        "policy",
+        "How a rehearsed dream begins: with an action of the policy, or with any, so "
+        "that a policy which is sure of itself finds out what else there is to do.",
+    )
+    rehearsal_from: Literal["long_term", "both"] = setting(
+        "long_term",
+        "Whose rows are rehearsed: the long-term buffer's, or those of both buffers, "
+        "each as often as minibatches come from it.",
+    )
     rehearsal_scale: float = setting(
         1.0, "Learning rate of rehearsal, as a multiple of `actor_lr`.", "> 0"
     )
@@ -71,6 +81,6 @@ class BeyondConfig(ContinualConfig):
     @override(ContinualConfig)
     def validate(self) -> None:
         super().validate()
-        if self.cloning and self.rehearsed_buffer != "ltdm":
+        if self.cloning and self.rehearsed_buffer == "fifo":
             problem = "must be false where there is no long-term buffer"
             raise SettingError("cloning", self.cloning, problem)

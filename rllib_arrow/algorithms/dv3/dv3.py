@@ -118,6 +118,11 @@ class DV3Config(BeyondConfig):
         "Which chunks of the FIFO buffer a minibatch takes: any, or rather those that "
         "were seldom drawn and that the world model predicts badly.",
     )
+    exploration_rule: Literal["first_epoch", "after_change"] = setting(
+        "first_epoch",
+        "Which epochs are played at random: the first, or also each one after the "
+        "world model's loss on new rows has jumped.",
+    )
     gamma: float = rllib_setting(0.997, "Discount of rewards to come.", "[0, 1]")
 
     def __init__(self, algo_class: type | None = None):
@@ -150,6 +155,7 @@ class DV3Config(BeyondConfig):
         return super().replay_settings() | {
             "fifo_retention": self.fifo_retention,
             "fifo_sampling": self.fifo_sampling,
+            "exploration_rule": self.exploration_rule,
         }
 
     @property
@@ -193,6 +199,9 @@ class DV3Config(BeyondConfig):
                 f"must not exceed replay_chunk_length ({self.replay_chunk_length})"
             )
             raise SettingError("batch_length_T", self.batch_length_T, problem)
+        if self.collect_ahead and self.exploration_rule != "first_epoch":
+            problem = "must be false where exploration_rule waits for an epoch's losses"
+            raise SettingError("collect_ahead", True, problem)
 
 
 class DV3(ContinualAlgorithm):
@@ -202,6 +211,13 @@ class DV3(ContinualAlgorithm):
     @override(Algorithm)
     def get_default_config(cls) -> DV3Config:
         return DV3Config()
+
+    @override(ContinualAlgorithm)
+    def epsilon(self, epoch: int) -> float:
+        planned = super().epsilon(epoch)
+        if self.config.exploration_rule == "first_epoch":
+            return planned
+        return max(planned, ray.get(self.replay.exploration.remote()))
 
     @override(ContinualAlgorithm)
     def _learn(self, epoch: int) -> None:

@@ -93,8 +93,11 @@ def rehearsal_loss(
         is_better = (gains > 0).to(alive.dtype)
         weights = alive[:, best] * is_better
     with autocast(config, states.device):
-        probs = net.actor(states[:-1, best])
-    taken = probs.log().gather(-1, actions[:, best].unsqueeze(-1)).squeeze(-1)
+        logits = net.actor.logits(states[:-1, best])
+    # Without the uniform mix, behind which an unlikely action has no gradient: a policy
+    # that is sure of itself could not be taught another one.
+    log_probs = torch.log_softmax(logits.float(), -1)
+    taken = log_probs.gather(-1, actions[:, best].unsqueeze(-1)).squeeze(-1)
     loss = -(weights * taken).sum() / weights.sum().clamp(min=1.0)
     metrics = {
         "rehearsal_loss": loss.detach(),
