@@ -12,7 +12,7 @@ import pandas as pd
 
 from benchmarks.evidence.plan import Page, Plan
 from benchmarks.evidence.records import read_record
-from rllib_arrow.metrics.statistics import Summary, summarise
+from rllib_arrow.metrics.statistics import Paired, Summary, summarise
 from rllib_arrow.reports import paper
 from rllib_arrow.reports.inside_section import parts_table
 from rllib_arrow.runs.load import Runs
@@ -80,7 +80,7 @@ def setting_table(
     head = [
         "median over the seeds [quartiles]",
         "random",
-        *(f"{m} ({seeds[m]} seeds)" for m in found),
+        *(f"{m} ({_seeds(seeds[m])})" for m in found),
     ]
     rows = [*_score_rows(runs, scores, setting, found)]
     for metric in TWO_CYCLES if "cycle" in setting else ONE_CYCLE:
@@ -105,8 +105,7 @@ def _differences(runs: Runs, setting: str, methods: Sequence[str]) -> str:
     lines = []
     for method in methods[1:]:
         parts = [
-            f"{metric} {p.mean.value:+.2f} [{p.mean.low:+.2f}, {p.mean.high:+.2f}], "
-            f"above zero in {p.higher} of {p.seeds}"
+            f"{metric} {_difference(p)}"
             for metric, p in told.get(method, {}).items()
             if metric in PAIRED
         ]
@@ -115,6 +114,16 @@ def _differences(runs: Runs, setting: str, methods: Sequence[str]) -> str:
     if not lines:
         return ""
     return "\nBy seed, mean difference and 95 % interval:\n\n" + "".join(lines)
+
+
+def _difference(paired: Paired) -> str:
+    """One seed is no sample: it gets no interval."""
+    mean = paired.mean
+    if paired.seeds == 1:
+        return f"{mean.value:+.2f} (one seed)"
+    interval = f"[{mean.low:+.2f}, {mean.high:+.2f}]"
+    told = f"above zero in {paired.higher} of {paired.seeds}"
+    return f"{mean.value:+.2f} {interval}, {told}"
 
 
 def _score_rows(
@@ -237,13 +246,21 @@ def _headline_cells(
         of.append(next((values for values in every if len(values)), ()))
     if not len(of[0]):
         return []
-    return [f"{_summary(summarise(v))}, {len(v)} seeds" if len(v) else "" for v in of]
+    return [
+        f"{_summary(summarise(v))}, {_seeds(len(v))}" if len(v) else "" for v in of
+    ]
 
 
 def _summary(summary: Summary) -> str:
     if not summary.seeds:
         return ""
+    if summary.seeds == 1:
+        return f"{summary.median:.2f}"
     return f"{summary.median:.2f} [{summary.q25:.2f} - {summary.q75:.2f}]"
+
+
+def _seeds(count: int) -> str:
+    return "1 seed" if count == 1 else f"{count} seeds"
 
 
 def markdown(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

@@ -130,4 +130,4 @@ def test_a_real_run_goes_all_the_way_to_its_page(tmp_path):
     words = ["--plan", plan, "--storage", tmp_path / "s", "--out", tmp_path / "pages"]
     assert main([str(word) for word in words]) == 0
     page = (tmp_path / "pages" / "smoke" / "README.md").read_text()
-    assert "TES-SAC (1 seeds)" in page and "Space invaders at the end" in page
+    assert "TES-SAC (1 seed)" in page and "Space invaders at the end" in page

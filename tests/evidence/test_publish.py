@@ -143,7 +143,10 @@ def test_a_table_says_what_it_lacks(make_runner, plan, storage, out):
     make_runner(["games/default/arrow_3", "games/default/dv3_3"])[0].go()
     publish(plan, storage, out, lambda line: None)
     text = (out / "games" / "README.md").read_text()
-    assert "ARROW (1 seeds)" in text
+    assert "ARROW (1 seed)" in text
+    # One seed has no spread.
+    assert "| Forgetting, F (less is better) |  | 0.10 | 0.40 |\n" in text
+    assert "- ARROW minus DV3: retention +0.60 (one seed); F " in text
     assert (
         "Still missing: default, ARROW, DV3: 1 of 2 seeds are finished; "
         "default, TES-SAC: 0 of 2 seeds are finished.\n" in text
