@@ -246,9 +246,7 @@ def _headline_cells(
         of.append(next((values for values in every if len(values)), ()))
     if not len(of[0]):
         return []
-    return [
-        f"{_summary(summarise(v))}, {_seeds(len(v))}" if len(v) else "" for v in of
-    ]
+    return [f"{_summary(summarise(v))}, {_seeds(len(v))}" if len(v) else "" for v in of]
 
 
 def _summary(summary: Summary) -> str:

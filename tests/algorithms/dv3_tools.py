@@ -18,6 +18,7 @@ ALL_BEYOND = {
     "rehearsal_interval": 1,
     "rehearsal_siblings": 2,
     "rehearsal_first_action": "random",
+    "rehearsal_through": "logits",
     "cloning": True,
     "advantage_scale": "state",
     "ewc_scale": 0.01,

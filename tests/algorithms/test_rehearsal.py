@@ -146,10 +146,16 @@ def make_sure_of_action_0(learner) -> None:
         out.bias[:] = torch.tensor([20.0, 0.0, 0.0, 0.0, 0.0])
 
 
-def test_a_sure_policy_can_be_taught_another_action(monkeypatch):
-    """Of which the uniform mix alone would give examples, but no gradient."""
+@pytest.mark.parametrize(("through", "learns"), [("logits", True), ("policy", False)])
+def test_a_sure_policy_is_taught_another_action_through_its_logits(
+    monkeypatch, through, learns
+):
+    """Behind the uniform mix there are examples of another action, but no gradient."""
     learner = make_learner(
-        rehearsal_interval=1, actor_lr=0.03, rehearsal_first_action="random"
+        rehearsal_interval=1,
+        actor_lr=0.03,
+        rehearsal_first_action="random",
+        rehearsal_through=through,
     )
     batch = {k: learner._to_device(v) for k, v in next(random_batches()).items()}
     fond_of_two(learner, monkeypatch)
@@ -157,7 +163,7 @@ def test_a_sure_policy_can_be_taught_another_action(monkeypatch):
     assert likes_two(learner, batch) < 0.003
     for _ in range(60):
         learner.rehearse(batch)
-    assert likes_two(learner, batch) > 0.5
+    assert (likes_two(learner, batch) > 0.5) == learns
 
 
 def test_a_dream_to_rehearse_begins_with_any_action_and_goes_on_as_the_policy():

@@ -33,6 +33,11 @@ class BeyondConfig(ContinualConfig):
         "Whose rows are rehearsed: the long-term buffer's, or those of both buffers, "
         "each as often as minibatches come from it.",
     )
+    rehearsal_through: Literal["policy", "logits"] = setting(
+        "policy",
+        "What cloning moves: the policy with its 1 % of uniform, behind which an "
+        "action that is all but excluded has no gradient, or the logits without it.",
+    )
     rehearsal_scale: float = setting(
         1.0, "Learning rate of rehearsal, as a multiple of `actor_lr`.", "> 0"
     )

@@ -21,7 +21,7 @@ from torch import Tensor
 from rllib_arrow.algorithms.dv3.losses import dream_weights
 from rllib_arrow.algorithms.dv3.objectives import Metrics, autocast
 from rllib_arrow.algorithms.dv3.rl_module import DV3RLModule
-from rllib_arrow.models.distributions import two_hot_mean
+from rllib_arrow.models.distributions import two_hot_mean, unimix_probs
 
 BEST_IN = 4  # one dream in so many is cloned
 # A promise is worth no more than this, whatever the critic says: less than any reward.
@@ -94,9 +94,10 @@ def rehearsal_loss(
         weights = alive[:, best] * is_better
     with autocast(config, states.device):
         logits = net.actor.logits(states[:-1, best])
-    # Without the uniform mix, behind which an unlikely action has no gradient: a policy
-    # that is sure of itself could not be taught another one.
-    log_probs = torch.log_softmax(logits.float(), -1)
+    if config.rehearsal_through == "logits":
+        log_probs = torch.log_softmax(logits.float(), -1)
+    else:
+        log_probs = unimix_probs(logits).log()
     taken = log_probs.gather(-1, actions[:, best].unsqueeze(-1)).squeeze(-1)
     loss = -(weights * taken).sum() / weights.sum().clamp(min=1.0)
     metrics = {
