@@ -61,9 +61,12 @@ def connect(debug: bool = False) -> None:
     try:
         with starting_ray():
             ray.init(log_to_driver=debug, logging_level=level, **own)
-    except (ConnectionError, RuntimeError, ValueError) as error:
+    except Exception as error:  # which Ray raises where its processes are too slow
         reason = one_line(error)
-        raise UserError(f"RAY_ADDRESS={address}: no cluster: {reason}") from error
+        if address:
+            raise UserError(f"RAY_ADDRESS={address}: no cluster: {reason}") from error
+        problem = "Ray did not start on this machine; if it is busy, try again"
+        raise UserError(f"{problem} ({reason})") from error
     if not debug:
         # A failed trial's traceback stands in its error.txt; its reason is shown.
         logging.getLogger("ray.tune").setLevel(logging.CRITICAL)

@@ -8,6 +8,7 @@ import socket
 import subprocess
 import sys
 import time
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -116,3 +117,19 @@ def test_a_cluster_that_nobody_answers_for_is_refused_at_once(monkeypatch):
         with pytest.raises(UserError, match=f"RAY_ADDRESS={address}: no cluster: "):
             cluster.connect()
         assert time.monotonic() - began < 30
+
+
+def test_a_machine_too_busy_to_start_ray_is_told_to_try_again(monkeypatch):
+    def too_slow(**settings):
+        raise Exception("The current node timed out during startup. And so on.")
+
+    monkeypatch.delenv("RAY_ADDRESS", raising=False)
+    monkeypatch.setenv("RAY_AUTH_MODE", "disabled")
+    monkeypatch.setenv("RAY_TMPDIR", "/nowhere")
+    monkeypatch.setattr(cluster, "starting_ray", nullcontext)
+    monkeypatch.setattr(cluster, "stay_on_loopback", lambda: None)
+    monkeypatch.setattr(cluster.ray, "is_initialized", lambda: False)
+    monkeypatch.setattr(cluster.ray, "init", too_slow)
+    with pytest.raises(UserError, match=r"busy, try again \(The current node") as told:
+        cluster.connect()
+    assert "RAY_ADDRESS" not in str(told.value)
