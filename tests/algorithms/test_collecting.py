@@ -111,3 +111,10 @@ def test_a_task_that_is_not_known_ahead_is_not_collected_ahead():
     config = tiny_config().continual(collect_ahead=True).callbacks(Whim)
     with pytest.raises(UserError, match=r"collect_ahead.*Whim"):
         config.validate()
+
+
+def test_what_waits_for_an_epochs_losses_cannot_be_collected_ahead():
+    config = tiny_config().training(exploration_rule="after_change")
+    config.validate()
+    with pytest.raises(UserError, match=r"collect_ahead.*exploration_rule"):
+        config.continual(collect_ahead=True).validate()
