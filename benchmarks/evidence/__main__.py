@@ -37,7 +37,7 @@ def make_parser() -> argparse.ArgumentParser:
     add("--jobs", type=int, default=os.cpu_count() or 1, help="default: one per core")
     add("--max-minutes", type=float, metavar="N", help="then stop; go on another time")
     add("--list", action="store_true", help="show the runs and where they stand")
-    add("--pages", action="store_true", help="rebuild the pages, run nothing")
+    add("--pages", action="store_true", help="rebuild all pages, run nothing")
     add("--storage", type=Path, help="default: results/evidence or ..._fast")
     add("--out", type=Path, help="of the pages; default: docs/results, or the storage")
     add("--rllib", type=Path, default=Path(sys.executable).with_name("rllib"))
@@ -64,7 +64,7 @@ def main(argv: Sequence[str] | None = None) -> int:
                 commit = partial(commit_of, ROOT)
                 runner = Runner(runs, storage, rllib, commit, args.jobs, keep, tell)
                 code = _run(runner, args.max_minutes)
-            publish(plan, storage, out, tell)
+            publish(plan, storage, out, tell, afresh=args.pages)
             if out == ROOT / "docs/results":
                 copy_headline(out / "README.md", ROOT / "README.md")
     except UserError as error:

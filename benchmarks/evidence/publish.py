@@ -8,6 +8,7 @@ import shutil
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
 from benchmarks.evidence.plan import Group, Page, Plan
 from benchmarks.evidence.records import (
@@ -43,28 +44,40 @@ class Shown:
     notes: list[str] = field(default_factory=list)
 
 
-def publish(plan: Plan, storage: Path, out: Path, tell: Callable[[str], None]) -> None:
+class Copied(NamedTuple):
+    """What a group has to publish."""
+
+    finished: list[RunDirectory]
+    anything_new: bool  # that was not published before, or otherwise
+
+
+def publish(
+    plan: Plan,
+    storage: Path,
+    out: Path,
+    tell: Callable[[str], None],
+    afresh: bool = True,
+) -> None:
     """Copies the raw files of finished runs to `out` and rebuilds each page's parts.
 
     `out` has a directory per page: `runs`, the reports, and a README.md whose parts
-    between markers are replaced. Pages without a finished run are left alone.
+    between markers are replaced. Pages without a finished run are left alone, and so
+    are, unless all is made `afresh`, reports without a new run.
     """
     reports: dict[str, Runs] = {}
     inside: dict[str, str] = {}
     for page in plan.pages:
-        copied = [
-            directory
-            for group in plan.groups
-            if group.page == page.name
-            for directory in _copy(group, storage, out)
-        ]
-        if not copied:
+        groups = [group for group in plan.groups if group.page == page.name]
+        copied = {group.name: _copy(group, storage, out) for group in groups}
+        directories = [each for found in copied.values() for each in found.finished]
+        if not directories:
             continue
-        _tell_odd_commits(page, copied, tell)
+        new = {name for name, found in copied.items() if found.anything_new}
+        _tell_odd_commits(page, directories, tell)
         blocks: dict[str, str] = {}
         reported: list[list[Path]] = []
-        for name, groups in page.reports.items():
-            shown = balanced(plan, groups, storage, out)
+        for name, compared in page.reports.items():
+            shown = balanced(plan, compared, storage, out)
             for note in shown.notes:
                 tell(f"{page.name}/{name}: {note}")
             if not shown.paths or shown.paths in reported:
@@ -72,8 +85,12 @@ def publish(plan: Plan, storage: Path, out: Path, tell: Callable[[str], None]) -
             reported.append(shown.paths)
             singles = _baselines(plan, page, storage, out)
             runs = load_runs(*shown.paths, baselines=singles or None)
-            write_report(runs, out / page.name / name)
             reports[f"{page.name}/{name}"] = runs
+            target = out / page.name / name
+            made_of = {*compared, *page.baselines}
+            if not afresh and not new & made_of and target.exists():
+                continue
+            write_report(runs, target)
             blocks |= page_tables(page, name, runs, shown.notes)
             blocks |= paper_table(page, name, runs)
             if name in ("report", "quiver"):  # the later has more methods
@@ -97,23 +114,31 @@ def copy_headline(source: Path, target: Path) -> None:
 # Runs
 
 
-def _copy(group: Group, storage: Path, out: Path) -> list[RunDirectory]:
-    """Copies the small files of the group's finished runs; returns these runs."""
+def _copy(group: Group, storage: Path, out: Path) -> Copied:
+    """Copies the small files of the group's finished runs."""
     finished = [d for run in group.runs if (d := RunDirectory(storage, run)).finished]
+    anything_new = False
     for directory in finished:
         directory.note_bytes()
         target = place(out, directory)
         target.mkdir(parents=True, exist_ok=True)
-        _copy_files(directory.trial, target)
+        anything_new |= _copy_files(directory.trial, target)
         for name in (FILE, "experiment.json"):
             shutil.copyfile(directory.path / name, target / name)
-    return finished
+    return Copied(finished, anything_new)
 
 
-def _copy_files(source: Path, target: Path) -> None:
-    found = [name for name in IF_THERE if (source / name).exists()]
-    for name in (*PUBLISHED, *found):
+def _copy_files(source: Path, target: Path) -> bool:
+    """Returns whether anything was not there before, or otherwise."""
+    names = (*PUBLISHED, *(name for name in IF_THERE if (source / name).exists()))
+    old = [
+        (target / name).exists()
+        and (target / name).read_bytes() == (source / name).read_bytes()
+        for name in names
+    ]
+    for name in names:
         shutil.copyfile(source / name, target / name)
+    return not all(old)
 
 
 def recall(plan: Plan, storage: Path, out: Path) -> None:

@@ -67,12 +67,16 @@ def binary_loss(probability: np.ndarray, truth: np.ndarray) -> float:
     return float(-np.log(np.maximum(of_truth, TINY)).mean())
 
 
-def forgotten_share(value: float, own_end: float, untrained: float) -> float:
+def forgotten_share(
+    value: np.ndarray, own_end: np.ndarray, untrained: np.ndarray
+) -> np.ndarray:
     """Returns how much of what training gave is gone: 0 for nothing, 1 for all.
 
-    All three are the same measure on the same rows: now, at the end of the task's own
-    training, and of the networks before any training. NaN where training did not move
-    the measure; below 0 where it is better now, above 1 where worse than untrained.
+    Takes numbers or arrays. All three are the same measure on the same rows: now, at
+    the end of the task's own training, and of the networks before any training. NaN
+    where training did not move the measure; below 0 where it is better now, above 1
+    where worse than untrained.
     """
-    gained = untrained - own_end
-    return (value - own_end) / gained if abs(gained) > TINY else float("nan")
+    lost, gained = np.subtract(value, own_end), np.subtract(untrained, own_end)
+    moved = np.abs(gained) > TINY
+    return np.where(moved, lost / np.where(moved, gained, 1.0), np.nan)

@@ -50,18 +50,20 @@ def forgotten(inside: pd.DataFrame) -> pd.DataFrame:
     since the end of the task's training, that end itself (0) included.
     """
     on_tasks = inside[inside.task != ""]
-    found = []
     keys = [*RUN, "task", "cycle", "part", "measure"]
-    for _, rows in on_tasks.groupby(keys, sort=False):
-        untrained = rows[rows.epoch == 0].value
-        trained = rows[rows.epoch > 0].sort_values("epoch")
-        if len(untrained) and len(trained):
-            ends = trained.value.iloc[0], untrained.iloc[-1]
-            shares = [forgotten_share(value, *ends) for value in trained.value]
-            found.append(trained.assign(forgotten=shares).drop(columns="value"))
-    if not found:
-        return on_tasks.assign(forgotten=[]).drop(columns="value")
-    return pd.concat(found).reset_index(drop=True)
+    group = on_tasks.groupby(keys, sort=False).ngroup()
+    rows = on_tasks.assign(group=group).sort_values(["group", "epoch"], kind="stable")
+    before, trained = rows[rows.epoch == 0], rows[rows.epoch > 0]
+    trained = trained[trained.group.isin(before.group)]
+    untrained = before.drop_duplicates("group", keep="last").set_index("group").value
+    own_end = trained.drop_duplicates("group").set_index("group").value
+    shares = forgotten_share(
+        trained.value.to_numpy(),
+        own_end.loc[trained.group].to_numpy(),
+        untrained.loc[trained.group].to_numpy(),
+    )
+    found = trained.assign(forgotten=shares).drop(columns=["value", "group"])
+    return found.reset_index(drop=True)
 
 
 def main_rows(rows: pd.DataFrame) -> pd.DataFrame:

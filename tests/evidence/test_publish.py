@@ -229,6 +229,24 @@ def test_published_runs_are_not_run_again_where_the_storage_is_new(
     assert {p: p.read_bytes() for p in sorted(out.rglob("*.md"))} == pages
 
 
+def test_a_report_without_a_new_run_is_left_alone_unless_all_is_made_afresh(
+    make_runner, plan, storage, out
+):
+    make_runner(["games/default/"])[0].go()
+    publish(plan, storage, out, lambda line: None, afresh=False)
+    page = out / "games" / "report" / "index.html"
+    assert "ARROW" in page.read_text()
+    page.write_text("as it was")
+    publish(plan, storage, out, lambda line: None, afresh=False)
+    assert page.read_text() == "as it was"
+    make_runner(["games/default-sac"])[0].go()
+    publish(plan, storage, out, lambda line: None, afresh=False)
+    assert "TES-SAC" in page.read_text()
+    page.write_text("as it was")
+    publish(plan, storage, out, lambda line: None)
+    assert "TES-SAC" in page.read_text()
+
+
 def test_shipped_single_task_scores_are_the_medians_of_the_published_runs():
     scores = load_runs(ROOT / "docs/results/minatar/runs/single").scores
     last = scores[scores.epoch == scores.epoch.max()]
