@@ -98,8 +98,7 @@ class Runner:
         resume = directory.can_resume
         record = directory.record if resume else Record()
         command = directory.run.command(self._rllib, self._storage, resume)
-        words = (word.removeprefix(f"{ROOT}/") for word in command[1:])
-        record.command = [Path(command[0]).name, *words]
+        record.command = [Path(command[0]).name, *map(self._publishable, command[1:])]
         if record.commits[-1:] != [commit := self._commit()]:
             record.commits.append(commit)
         directory.note(record)
@@ -118,6 +117,12 @@ class Runner:
         self._active.append(Process(directory, process, log, time.monotonic()))
         how = "continues" if resume else "starts"
         self._tell(f"{directory.run.path} {how}")
+
+    def _publishable(self, word: str) -> str:
+        """Returns a word of a command without where this machine keeps things."""
+        for folder in (ROOT, self._storage.parent):
+            word = word.removeprefix(f"{folder}/")
+        return word
 
     def _collect(self) -> None:
         for active in list(self._active):

@@ -17,7 +17,6 @@ ALL_VARIANTS = dict.fromkeys(Variant._fields, True)
 ALL_BEYOND = {
     "rehearsal_interval": 1,
     "rehearsal_siblings": 2,
-    "rehearsal_first_action": "random",
     "rehearsal_through": "logits",
     "cloning": True,
     "advantage_scale": "state",

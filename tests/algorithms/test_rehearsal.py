@@ -5,11 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
-from scipy.stats import chisquare
 
 from rllib_arrow.algorithms.dv3 import rehearsal
 from rllib_arrow.algorithms.dv3.rehearsal import grade_dreams
-from tests.algorithms.dv3_tools import make_learner, random_batches
+from tests.algorithms.dv3_tools import B, T, make_learner, random_batches
 from tests.algorithms.test_dv3_learner import (
     assert_same_weights,
     changed_parts,
@@ -154,7 +153,7 @@ def test_a_sure_policy_is_taught_another_action_through_its_logits(
     learner = make_learner(
         rehearsal_interval=1,
         actor_lr=0.03,
-        rehearsal_first_action="random",
+        dream_starts=B * T * 4,
         rehearsal_through=through,
     )
     batch = {k: learner._to_device(v) for k, v in next(random_batches()).items()}
@@ -164,25 +163,6 @@ def test_a_sure_policy_is_taught_another_action_through_its_logits(
     for _ in range(60):
         learner.rehearse(batch)
     assert (likes_two(learner, batch) > 0.5) == learns
-
-
-def test_a_dream_to_rehearse_begins_with_any_action_and_goes_on_as_the_policy():
-    learner = make_learner(rehearsal_interval=1, rehearsal_first_action="random")
-    make_sure_of_action_0(learner)
-    size = learner.net.size
-    starts = torch.zeros(2000, size.gru_units + size.latent_units)
-    dream = learner._dream_to_rehearse(starts)
-    steps = learner.config.horizon_H
-    assert dream.states.shape == (steps + 1, *starts.shape)
-    first, *later = dream.actions
-    assert chisquare(first.bincount(minlength=5)).pvalue > 0.001
-    assert len(later) == steps - 1
-    assert all((actions == 0).float().mean() > 0.98 for actions in later)
-    # The second states follow from the first actions.
-    h = dream.states[1, :, : size.gru_units]
-    same = h[first == 0]
-    assert torch.allclose(same, same[:1].expand_as(same), atol=1e-6)
-    assert not torch.allclose(same[0], h[first == 1][0], atol=1e-6)
 
 
 def test_dreams_that_all_end_at_once_teach_nothing():

@@ -167,10 +167,12 @@ def test_durations_are_told_as_a_person_would(seconds, said):
     assert duration(seconds) == said
 
 
-def test_commands_are_recorded_without_the_place_of_the_checkout(
-    make_runner, storage, plan, monkeypatch
+@pytest.mark.parametrize("checkout", [".", "elsewhere"])
+def test_commands_are_recorded_without_the_place_of_checkout_and_storage(
+    make_runner, storage, plan, monkeypatch, checkout
 ):
-    monkeypatch.setattr("benchmarks.evidence.runner.ROOT", storage.parent)
+    root = storage.parent / checkout
+    monkeypatch.setattr("benchmarks.evidence.runner.ROOT", root)
     make_runner(["games/default/arrow_3"])[0].go()
     told = RunDirectory(storage, plan.runs()[0]).record.command
     assert told[-4:] == ["--storage", "storage/games/default", "--name", "arrow_3"]

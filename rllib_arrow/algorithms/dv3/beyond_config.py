@@ -23,11 +23,6 @@ class BeyondConfig(ContinualConfig):
     rehearsal_siblings: int = setting(
         4, "Rehearsed dreams from one start, graded against each other.", ">= 2"
     )
-    rehearsal_first_action: Literal["policy", "random"] = setting(
-        "policy",
-        "How a rehearsed dream begins: with an action of the policy, or with any, so "
-        "that a policy which is sure of itself finds out what else there is to do.",
-    )
     rehearsal_from: Literal["long_term", "both"] = setting(
         "long_term",
         "Whose rows are rehearsed: the long-term buffer's, or those of both buffers, "

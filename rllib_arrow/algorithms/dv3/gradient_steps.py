@@ -14,7 +14,7 @@ from torch import Tensor
 from torch import distributed as dist
 
 from rllib_arrow.algorithms.dv3.anchors import pull_to_initial, pull_to_mean
-from rllib_arrow.algorithms.dv3.objectives import Encoded, autocast
+from rllib_arrow.algorithms.dv3.objectives import Encoded
 from rllib_arrow.algorithms.dv3.rl_module import Dream, DV3RLModule
 from rllib_arrow.algorithms.dv3.update_parts import Parts
 from rllib_arrow.algorithms.peers import average, world_size
@@ -116,7 +116,7 @@ class GradientSteps:
             posterior, batch["is_terminated"], siblings
         )
         starts_continue = starts_continue.repeat_interleave(siblings)
-        dream = self._dream_to_rehearse(starts.repeat_interleave(siblings, 0))
+        dream = self._dream(starts.repeat_interleave(siblings, 0))
         loss, metrics = self.parts.rehearsal_loss(
             dream.states, dream.actions, starts_continue
         )
@@ -138,27 +138,8 @@ class GradientSteps:
         return states, goes_on
 
     def _dream(self, starts: Tensor) -> Dream:
-        return self.parts.dream(starts, self._dream_noise(len(starts)))
-
-    def _dream_noise(self, count: int) -> Tensor:
-        groups = self.net.size.latent_groups
-        return self._uniform(self.config.horizon_H, count, groups + 1)
-
-    def _dream_to_rehearse(self, starts: Tensor) -> Dream:
-        """Dreams as the policy acts, but for the first action where any is wanted."""
-        noise = self._dream_noise(len(starts))
-        if self.config.rehearsal_first_action == "policy":
-            return self.parts.dream(starts, noise)
-        actions = self.net.num_actions
-        any_action = starts.new_full((len(starts), actions), 1 / actions)
-        with torch.no_grad(), autocast(self.config, starts.device):
-            second, first = self.net.dream_step(starts, any_action, noise[0])
-        rest = self.parts.dream(second.to(starts.dtype), noise[1:])
-        return Dream(
-            torch.cat([starts.unsqueeze(0), rest.states]),
-            torch.cat([first.unsqueeze(0), rest.actions]),
-            None,
-        )
+        shape = self.config.horizon_H, len(starts), self.net.size.latent_groups + 1
+        return self.parts.dream(starts, self._uniform(*shape))
 
     @torch.no_grad()
     def _track_return_range(self, returns: Tensor) -> Tensor:
