@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence, Set
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -95,6 +95,15 @@ class Page:
     tables: dict[str, dict[str, Any]]
     paper: str = ""  # the paper's suite that it stands for
 
+    def without(self, left_out: Set[str]) -> Page:
+        """Returns the page as if the groups of these names were not planned."""
+        reports = {
+            key: tuple(name for name in names if name not in left_out)
+            for key, names in self.reports.items()
+        }
+        baselines = tuple(name for name in self.baselines if name not in left_out)
+        return replace(self, reports=reports, baselines=baselines)
+
 
 @dataclass(frozen=True)
 class Plan:
@@ -130,6 +139,10 @@ def read_plan(path: Path, fast: bool = False) -> Plan:
         if names.count(name) > 1:
             raise UserError(f"{path}: the group {name} occurs twice")
     pages = [_page(path, *item, names) for item in plan.get("pages", {}).items()]
+    if fast:
+        slow = {each["group"] for each in plan["groups"] if each.get("fast") is False}
+        groups = [group for group in groups if group.name not in slow]
+        pages = [page.without(slow) for page in pages]
     return Plan(tuple(groups), tuple(pages), tuple(plan.get("headline", ())))
 
 
@@ -141,7 +154,10 @@ def _group(
     if not 1 <= count <= len(seeds):
         raise UserError(f"{path}: {name}: seeds ({count}) must be 1 to {len(seeds)}")
     common = dict(given.get("set", {}))
-    late = {**short.get("set", {}), **given.get("fast", {})} if short else {}
+    own_fast = given.get("fast") or {}  # false: left out of the fast version
+    if not isinstance(own_fast, Mapping):
+        raise UserError(f"{path}: {name}: fast must be settings or `false`")
+    late = {**short.get("set", {}), **own_fast} if short else {}
     methods = {}
     for method, entry in given["methods"].items():
         entry = {"example": entry} if isinstance(entry, str) else entry

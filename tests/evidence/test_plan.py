@@ -53,6 +53,19 @@ def test_the_fast_version_has_fewer_seeds_and_its_own_settings(plan_file):
     assert few == [False, False, False, False, True]
 
 
+def test_the_fast_version_leaves_out_groups_that_try_nothing_of_their_own(plan_file):
+    sac = "games/default-sac\n"
+    plan_file.write_text(plan_file.read_text().replace(sac, f"{sac}    fast: false\n"))
+    assert any("tes_sac" in run.path for run in read_plan(plan_file).runs())
+    fast = read_plan(plan_file, fast=True)
+    assert not any("tes_sac" in run.path for run in fast.runs())
+    assert fast.pages[0].reports == {"report": ("games/default",)}
+    assert fast.pages[0].baselines == ("games/single",)
+    plan_file.write_text(plan_file.read_text().replace("fast: false", "fast: true"))
+    with pytest.raises(UserError, match=r"default-sac: fast .* `false`"):
+        read_plan(plan_file)
+
+
 def test_what_is_no_group_cannot_be_chosen(plan):
     with pytest.raises(UserError, match=r"--only nothing: no such runs; .*default-sac"):
         plan.runs(["nothing"])
