@@ -33,7 +33,7 @@ def make_parser() -> argparse.ArgumentParser:
     add = parser.add_argument
     add("--plan", type=Path, default=ROOT / "docs/results/evidence.yaml")
     add("--fast", action="store_true", help="a short version, kept apart")
-    add("--only", nargs="+", default=[], metavar="GROUP", help="as minatar/default")
+    add("--only", nargs="+", default=[], metavar="GROUP", help="in this order")
     add("--jobs", type=int, default=os.cpu_count() or 1, help="default: one per core")
     add("--max-minutes", type=float, metavar="N", help="then stop; go on another time")
     add("--list", action="store_true", help="show the runs and where they stand")

@@ -117,10 +117,11 @@ class Plan:
         return next(group for group in self.groups if group.name == name)
 
     def runs(self, only: Iterable[str] = ()) -> list[PlannedRun]:
-        """Returns the runs in order: all, or those whose path starts with a word."""
+        """Returns all runs, or word after word those whose path starts with it."""
         words = tuple(only)
         every = [run for group in self.groups for run in group.runs]
-        chosen = [run for run in every if not words or run.path.startswith(words)]
+        matches = (run for word in words for run in every if run.path.startswith(word))
+        chosen = list({run.path: run for run in matches}.values()) if words else every
         if not chosen:
             known = ", ".join(group.name for group in self.groups)
             raise UserError(f"--only {' '.join(words)}: no such runs; groups: {known}")

@@ -66,6 +66,17 @@ def test_the_fast_version_leaves_out_groups_that_try_nothing_of_their_own(plan_f
         read_plan(plan_file)
 
 
+def test_chosen_runs_come_in_the_order_in_which_they_are_named(plan):
+    chosen = plan.runs(["games/single/arrow_b", "games/default/dv3_1", "games/single"])
+    assert [run.path for run in chosen] == [
+        "games/single/arrow_b_3",
+        "games/single/arrow_b_1",
+        "games/default/dv3_1",
+        "games/single/arrow_a_3",
+        "games/single/arrow_a_1",
+    ]
+
+
 def test_what_is_no_group_cannot_be_chosen(plan):
     with pytest.raises(UserError, match=r"--only nothing: no such runs; .*default-sac"):
         plan.runs(["nothing"])
