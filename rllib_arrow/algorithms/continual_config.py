@@ -87,7 +87,8 @@ class ContinualConfig(DeclaredSettings, AlgorithmConfig):
     )
     pictures_interval: int = _setting(
         0,
-        "Write reconstructions and dreams every so many epochs; 0 for never.",
+        "Write what the world model reconstructs and dreams (TES-SAC has none) every "
+        "so many epochs; 0 for never.",
         ">= 0",
     )
     diagnostics: bool = _setting(
