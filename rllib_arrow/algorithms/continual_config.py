@@ -222,6 +222,7 @@ class ContinualConfig(DeclaredSettings, AlgorithmConfig):
             self.callbacks_class, self.curriculum_object()
         )
         self._check_collect_ahead()
+        self._check_first_epoch()
         try:
             self.reported_method  # noqa: B018
         except (AttributeError, KeyError, TypeError) as error:
@@ -231,6 +232,13 @@ class ContinualConfig(DeclaredSettings, AlgorithmConfig):
         if size % max(1, learners):
             problem = f"must divide the {size} sequences of a minibatch evenly"
             raise SettingError("num_learners", learners, problem)
+
+    def _check_first_epoch(self) -> None:
+        """Raises if the first epoch leaves nothing in the replay to learn from."""
+        steps, least = self.rollout_fragment_length, self.replay_chunk_length
+        if steps < least and not self.in_evaluation:
+            problem = f"must be at least replay_chunk_length ({least})"
+            raise SettingError("rollout_fragment_length", steps, problem)
 
     def _check_collect_ahead(self) -> None:
         """Raises if the next epoch's task is not known before this one is over."""

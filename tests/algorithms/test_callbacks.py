@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import logging
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from ray.rllib.algorithms.algorithm import Algorithm
 from ray.rllib.callbacks.callbacks import RLlibCallback
 
 from rllib_arrow.algorithms.env_runner import ContinualEnvRunner
+from rllib_arrow.algorithms.workers import DrivesWorkers
 from rllib_arrow.errors import UserError
 from tests.algorithms.tiny import tiny_config, train
 
@@ -33,6 +36,24 @@ class Listener(RLlibCallback):
 class Stepper(RLlibCallback):
     def on_episode_step(self, **kwargs) -> None:
         pass
+
+
+@pytest.mark.parametrize("evaluates", [False, True])
+def test_a_runner_that_is_back_is_told_once_and_of_the_right_group(evaluates):
+    told, group = [], object()
+    driver = SimpleNamespace(
+        restore_env_runners=lambda group: [2],
+        eval_env_runner_group=group if evaluates else None,
+        config="training",
+        evaluation_config="evaluation",
+        _make_on_env_runners_recreated_callbacks=lambda **call: told.append(call),
+    )
+    DrivesWorkers._recover(driver, group)
+    [call] = told
+    assert call["config"] == ("evaluation" if evaluates else "training")
+    assert call["restored_env_runner_indices"] == [2]
+    # What RLlib finds at the start of an iteration, it tells itself.
+    assert DrivesWorkers.restore_env_runners is Algorithm.restore_env_runners
 
 
 def test_episodes_hold_the_rows_that_were_played():

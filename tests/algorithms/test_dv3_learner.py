@@ -298,3 +298,25 @@ def test_the_reward_loss_has_a_weight():
             + 0.1 * found["representation_loss"]
         )
         assert found["world_model_loss"] == pytest.approx(total, rel=1e-5)
+
+
+def test_every_weight_learns_in_mixed_precision():
+    learner = make_learner(mixed_precision=True)
+    before = {name: w.detach().clone() for name, w in learner.net.named_parameters()}
+    learner.learn_epoch(0, random_batches())
+    learner.learn_epoch(1, random_batches(1))
+    still = {n for n, w in learner.net.named_parameters() if torch.equal(w, before[n])}
+    assert {name for name in still if not name.startswith("slow_critic")} == set()
+
+
+def test_a_state_of_a_gpu_is_taken_over_for_the_device_at_hand():
+    learner = make_learner()
+    learner.learn_epoch(0, random_batches())
+    state = learner.get_state()
+    for optimizer in state["optimizer"].values():
+        for group in optimizer["state"]["param_groups"]:
+            group["capturable"] = True
+    learner.set_state(state)
+    learner.learn_epoch(1, random_batches(1))
+    groups = [g for o in learner._named_optimizers.values() for g in o.param_groups]
+    assert not any(group["capturable"] for group in groups)

@@ -71,6 +71,16 @@ def test_acting_starts_no_replay_and_writes_nothing_anywhere(
     assert [tree(root) for root in roots] == trees
 
 
+def test_an_evaluation_counts_the_frames_of_all_env_runners(tmp_path):
+    config = tiny_config().env_runners(num_env_runners=2, num_cpus_per_env_runner=0)
+    algorithm = config.build_algo()
+    train(algorithm, 1)
+    path = algorithm.save_to_path(tmp_path / "two")
+    [row] = acting.evaluate_checkpoint(path, episodes=1, tasks=["breakout"])
+    assert row["frames"] == algorithm.config.frames_per_epoch == 2 * 4 * 40
+    algorithm.stop()
+
+
 @pytest.mark.parametrize(
     "restore",
     [
