@@ -178,7 +178,7 @@ class ContinualAlgorithm(DrivesWorkers):
             train_results=train_results, eval_results=eval_results
         )
         finished = self.iteration + 1
-        if self.config.evaluation_parallel_to_training:
+        if self.config.evaluation_parallel_to_training and self.evaluator.rows():
             self.evaluator.finish_if_over()
         else:
             self.evaluator.finish()
@@ -255,11 +255,11 @@ class ContinualAlgorithm(DrivesWorkers):
         )
         if SCORES in state:
             self.evaluator.set_rows(state[SCORES])
-        schedule = state.get(SCHEDULE, {"early_ends": (), "rule": {}})
-        self.curriculum = replace(
-            self.config.curriculum_object(), early_ends=tuple(schedule["early_ends"])
-        )
-        self.task_scheduler.set_state(schedule["rule"])
+        if SCHEDULE in state:
+            ends = tuple(state[SCHEDULE]["early_ends"])
+            plan = self.config.curriculum_object()
+            self.curriculum = replace(plan, early_ends=ends)
+            self.task_scheduler.set_state(state[SCHEDULE]["rule"])
         self.task_scheduler.set_task(self, self.iteration)
         self._write_curriculum()
         if self.config.collect_ahead:

@@ -56,6 +56,7 @@ class DrivesWorkers(SealedCheckpoints):
             self._weights = self.call_learners(on_learners.put_acting_weights)[0]
         return self._weights
 
+    @override(SealedCheckpoints)
     def forget_weights(self) -> None:
         """Has `weights` ask the learners again: theirs have changed."""
         self._weights = None

@@ -36,7 +36,12 @@ FIXED = (
     "advantage_scale",
 )
 # What settings were before they could be chosen: older checkpoints do not name them.
-UNNAMED = {"cloning": False, "advantage_scale": "range"}
+UNNAMED = {
+    **DEFAULTS,
+    **dict.fromkeys(("gru_norm", "posterior_skip", "learned_initial_state"), False),
+    "cloning": False,
+    "advantage_scale": "range",
+}
 # Settings of the memory that may change, and those that are called otherwise there.
 FREE_IN_REPLAY = ("seed", "max_bytes", "ltdm_probability")
 NAMES_IN_REPLAY = {

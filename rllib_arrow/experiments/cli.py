@@ -172,6 +172,7 @@ def evaluate(args: argparse.Namespace) -> int:
         raise UserError(f"--video {args.video}: must be a directory")
 
     register()
+    search_here()
     import pandas as pd
 
     from rllib_arrow.checkpoints.restore_to_act import evaluate_checkpoint

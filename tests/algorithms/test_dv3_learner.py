@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 import torch
 
+from rllib_arrow.algorithms.dv3 import learner as learner_module
 from rllib_arrow.algorithms.dv3.means import Means
 from rllib_arrow.models.rssm import Posterior
 from tests.algorithms.dv3_tools import (
@@ -320,3 +321,29 @@ def test_a_state_of_a_gpu_is_taken_over_for_the_device_at_hand():
     learner.learn_epoch(1, random_batches(1))
     groups = [g for o in learner._named_optimizers.values() for g in o.param_groups]
     assert not any(group["capturable"] for group in groups)
+
+
+def test_each_optimiser_has_its_own_learning_rate_and_epsilon():
+    rates = {"world_model_lr": 1e-3, "actor_lr": 2e-3, "critic_lr": 3e-3}
+    learner = make_learner(**rates, rehearsal_interval=1, rehearsal_scale=0.5)
+    found = {
+        name.removeprefix("default_policy_"): (group["lr"], group["eps"])
+        for name, optimizer in learner._named_optimizers.items()
+        for group in optimizer.param_groups
+    }
+    assert found == {
+        "world_model": (1e-3, 1e-8),
+        "actor": (2e-3, 1e-5),
+        "critic": (3e-3, 1e-5),
+        "rehearsal": (1e-3, 1e-5),
+    }
+
+
+def test_learners_in_step_dream_apart(monkeypatch):
+    seeds = []
+    for number in (0, 1):
+        learner = make_learner()
+        monkeypatch.setattr(learner_module, "rank", lambda number=number: number)
+        learner.learn_epoch(4, random_batches())
+        seeds.append(learner._generator.initial_seed())
+    assert seeds[0] != seeds[1]

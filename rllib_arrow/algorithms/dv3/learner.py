@@ -130,7 +130,8 @@ class DV3Learner(GradientSteps, TorchLearner):
         self._forget_recordings()
         # A whole state that does not tell is older than the choice.
         untold = COMPONENT_OPTIMIZER not in state and self.is_compiled
-        compiled = state.get(COMPILED, untold)
+        able = self._device.type == "cpu" or self.config.use_compile is True
+        compiled = able and state.get(COMPILED, untold)
         if compiled != self.is_compiled and (not compiled or is_buildable()):
             self._compute(compiled)
         self._lacks_compiler = compiled and not self.is_compiled
