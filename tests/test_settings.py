@@ -201,3 +201,22 @@ def test_an_epoch_too_short_for_a_chunk_is_refused(method):
     ):
         config.validate()
     config.env_runners(rollout_fragment_length=24).validate()
+
+
+@pytest.mark.parametrize(
+    ("method", "change", "told"),
+    [
+        ("ARROW", {"min_time_s_per_iteration": 60}, "an iteration is one epoch"),
+        ("DV3", {"min_sample_timesteps_per_iteration": 9}, "an iteration is one epoch"),
+        ("ARROW", {"num_epochs": 3}, "updates"),
+        ("TES-SAC", {"replay_buffer_config": {"capacity": 9}}, "capacity_chunks"),
+        ("TES-SAC", {"clip_rewards": True}, "reward_scale"),
+    ],
+)
+def test_rllibs_settings_that_nothing_reads_are_refused(method, change, told):
+    config = tiny_config(method)
+    config.validate()
+    config.update_from_dict(change)
+    [name] = change
+    with pytest.raises(SettingError, match=rf"{name} .*must be left alone.*{told}"):
+        config.validate()

@@ -119,7 +119,10 @@ def _differences(runs: Runs, setting: str, methods: Sequence[str]) -> str:
             lines.append(f"- {methods[0]} minus {method}: {'; '.join(parts)}.\n")
     if not lines:
         return ""
-    return "\nBy seed, mean difference and 95 % interval:\n\n" + "".join(lines)
+    head = (
+        "By seed, mean difference and 95 % interval (of fewer than 5 seeds the range):"
+    )
+    return f"\n{head}\n\n" + "".join(lines)
 
 
 def _difference(paired: Paired) -> str:

@@ -24,6 +24,7 @@ from rllib_arrow.settings import SettingError, rllib_setting, setting
 
 # The seeds of the paper's five runs, in its order.
 PAPER_SEEDS = (123456789, 1337, 31337, 42, 987654321)
+LARGEST_SEED = 4_000_000_000  # NumPy's are below 2**32, and RLlib adds to them
 PAPER_EPOCHS = 90  # of one task
 
 
@@ -99,7 +100,9 @@ class ContinualConfig(DeclaredSettings, AlgorithmConfig):
     )
 
     seed: int = rllib_setting(
-        PAPER_SEEDS[0], "All randomness of the run is derived from it.", ">= 0"
+        PAPER_SEEDS[0],
+        "All randomness of the run is derived from it.",
+        f"[0, {LARGEST_SEED}]",
     )
     num_envs_per_env_runner: int = rllib_setting(
         4, "Environments side by side in an env runner.", ">= 1"

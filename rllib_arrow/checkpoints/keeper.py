@@ -114,6 +114,13 @@ def has_whole_list(store: fs.FileSystem, run: PurePosixPath) -> bool:
     )
 
 
+def has_checkpoints(store: fs.FileSystem, run: PurePosixPath) -> bool:
+    """Returns whether a trial of the run has saved a checkpoint."""
+    trials = (e for e in _entries(store, run) if e.type == fs.FileType.Directory)
+    inside = (entry for t in trials for entry in _entries(store, PurePosixPath(t.path)))
+    return any(TUNE_CHECKPOINT.fullmatch(PurePosixPath(e.path).name) for e in inside)
+
+
 def _lists(store: fs.FileSystem, run: PurePosixPath) -> list[list[str]]:
     """Returns Tune's lists of each kind that there is, the newest first."""
     paths = sorted((entry.path for entry in _entries(store, run)), reverse=True)

@@ -16,6 +16,7 @@ from rllib_arrow.curriculum.exposure import Exposure
 from rllib_arrow.curriculum.schedule import Curriculum
 from rllib_arrow.errors import UserError
 from rllib_arrow.files import write_aside
+from rllib_arrow.replay.rules import DEFAULTS
 from rllib_arrow.settings import SettingError
 
 MADE_WITH = "made_with.json"
@@ -37,7 +38,7 @@ FIXED = (
 )
 # What settings were before they could be chosen: older checkpoints do not name them.
 UNNAMED = {
-    **DEFAULTS,
+    **{key: list(v) if isinstance(v, tuple) else v for key, v in DEFAULTS.items()},
     **dict.fromkeys(("gru_norm", "posterior_skip", "learned_initial_state"), False),
     "cloning": False,
     "advantage_scale": "range",

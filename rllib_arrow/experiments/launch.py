@@ -13,9 +13,11 @@ from ray import tune
 from rllib_arrow.algorithms.continual_config import LARGEST_SEED, PAPER_SEEDS
 from rllib_arrow.checkpoints.keeper import (
     CheckpointKeeper,
+    has_checkpoints,
     has_whole_list,
     mend_lists,
 )
+from rllib_arrow.errors import UserError
 from rllib_arrow.experiments.experiment import Experiment
 from rllib_arrow.experiments.location import (
     check_same_run,
@@ -104,6 +106,10 @@ def restore_tuner(
     for line in mend_lists(store, PurePosixPath(path)):
         print(line)
     if not has_whole_list(store, PurePosixPath(path)):
+        if has_checkpoints(store, PurePosixPath(path)):
+            problem = "Tune's list of its trials is missing or damaged, so the run"
+            remedy = "its checkpoints can be evaluated"
+            raise UserError(f"{location}: {problem} cannot be resumed; {remedy}")
         print(f"{location}: stopped before its first epoch was over: begun anew")
         return make_tuner(experiment, location, cluster, callbacks)
     return tune.Tuner.restore(location, trainable=experiment.run, resume_errored=True)

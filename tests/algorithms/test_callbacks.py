@@ -189,3 +189,10 @@ def test_an_evaluation_that_does_not_explore_is_refused_by_name():
     config = tiny_config().evaluation(evaluation_config={"explore": False})
     with pytest.raises(UserError, match=r"evaluation_config\.explore .False."):
         config.get_evaluation_config_object().validate()
+
+
+def test_a_function_that_makes_a_callback_is_taken_as_rllib_takes_it():
+    config = tiny_config().callbacks(lambda: Listener())
+    config.validate()
+    runner = ContinualEnvRunner(config=config, worker_index=1)
+    assert [type(each) for each in runner.callbacks][-1] is Listener

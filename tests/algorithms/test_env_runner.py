@@ -176,3 +176,27 @@ def test_failed_environments_are_made_anew_where_that_is_wanted(monkeypatch):
     monkeypatch.setattr(runner, "make_env", first_fails)
     _, info = runner.sample(epoch=1)
     assert info["frames"] == 160 and len(made) == 2
+
+
+@pytest.mark.parametrize("again", [False, True])
+def test_an_environment_that_raises_in_an_evaluation_is_named_or_made_anew(
+    monkeypatch, again
+):
+    config = tiny_config().fault_tolerance(restart_failed_sub_environments=again)
+    runner = ContinualEnvRunner(config=config, worker_index=1)
+    expected = runner.evaluate(task="breakout", epoch=1, episodes=4)
+    make, made = runner._make_task, []
+
+    def first_fails(*args):
+        made.append(make(*args))
+        return Broken(made[-1]) if len(made) == 1 else made[-1]
+
+    monkeypatch.setattr(runner, "_make_task", first_fails)
+    request = {"task": "breakout", "epoch": 1, "episodes": 4}
+    if again:
+        assert len(runner.evaluate(**request).returns) == 4
+    else:
+        where = r"the evaluation of epoch 1, task 'breakout': OSError: the emulator"
+        with pytest.raises(RuntimeError, match=where):
+            runner.evaluate(**request)
+    assert runner.evaluate(**request) == expected

@@ -246,8 +246,10 @@ class DV3(ContinualAlgorithm):
             partial(_draw_strips, batch=batch, seed=self.config.seed)
         )
         strips = next(iter(calls)).get()
-        directory = self.run_directory.local
-        save_strips(strips, directory / "pictures" / f"epoch_{epoch:06d}")
+        directory, folder = self.run_directory.local, f"pictures/epoch_{epoch:06d}"
+        save_strips(strips, directory / folder)
+        for file in sorted((directory / folder).iterdir()):  # to a remote storage too
+            self.run_directory.write(f"{folder}/{file.name}", file.read_bytes())
         with SummaryWriter(directory.as_posix()) as writer:
             for name, pixels in strips.items():
                 writer.add_image(f"pictures/{name}", pixels, epoch, dataformats="HWC")

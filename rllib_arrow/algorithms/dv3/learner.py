@@ -48,6 +48,8 @@ class DV3Learner(GradientSteps, TorchLearner):
         torch.utils.deterministic.fill_uninitialized_memory = False
         if self._device.type == "cpu":
             keep_freed_memory()
+        else:
+            torch.cuda.set_device(self._device)  # whose streams record updates
         self.net: DV3RLModule = self.module[DEFAULT_MODULE_ID]
         self._generator = torch.Generator(self._device)
         self._return_quantiles = torch.tensor([0.05, 0.95], device=self._device)
