@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -38,6 +39,7 @@ EVALUATING = "evaluating"
 COLLECTED_AHEAD = "collected_ahead"
 SCHEDULE = "schedule"
 INSIDE = "inside"
+GOODBYE_S = 10.0  # for the replay actor to tidy up
 
 
 class ContinualAlgorithm(DrivesWorkers):
@@ -272,6 +274,8 @@ class ContinualAlgorithm(DrivesWorkers):
     @override(Algorithm)
     def cleanup(self) -> None:
         if self.replay is not None:
+            with suppress(ray.exceptions.RayError):  # it may be dead, or its node
+                ray.get(self.replay.forget_journal.remote(), timeout=GOODBYE_S)
             ray.kill(self.replay)
             self.replay = None
         super().cleanup()

@@ -80,7 +80,10 @@ def test_an_evaluation_counts_the_frames_of_all_env_runners(tmp_path):
     path = algorithm.save_to_path(tmp_path / "two")
     [row] = acting.evaluate_checkpoint(path, episodes=1, tasks=["breakout"])
     assert row["frames"] == algorithm.config.frames_per_epoch == 2 * 4 * 40
+    journal = Path(algorithm.run_directory.local) / "replay_journal"
+    assert any(journal.iterdir())
     algorithm.stop()
+    assert not journal.exists()  # nobody would read it
 
 
 @pytest.mark.parametrize(
