@@ -41,7 +41,7 @@ bench: $(STAMP)  ## one JSON line per claim
 	@set -e; for name in collection replay learner epoch scaling sac report startup; do \
 		$(BIN)/python -m benchmarks.$$name; done
 
-evidence: $(STAMP)  ## all runs of docs/results, continued where they stopped; FAST=1 a tenth
+evidence: $(STAMP)  ## all runs of docs/results, continued where they stopped; FAST=1 a short try
 	$(BIN)/python -m benchmarks.evidence $(if $(FAST),--fast) $(ARGS)
 
 clean:  ## what can be made again; results stay

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import argparse
 import itertools
-import sys
+import json
 import time
 
 import numpy as np
@@ -77,10 +77,18 @@ def main() -> None:
     best = best_of_turns(sides, asked.repeats)
     for side in sides.values():
         side.close()
-    for name, seconds in best.items():
-        pair = 1000 * seconds / asked.pairs
-        print(f"{name}: {pair:.1f} ms a pair, {seconds / best['arrow']:.2f} times")
-    sys.stdout.flush()
+    milliseconds = {name: 1000 * s / asked.pairs for name, s in best.items()}
+    arrow = milliseconds.pop("arrow")
+    for name, ours in milliseconds.items():
+        line = {
+            "name": f"beyond_{name}",
+            "ours": round(ours, 2),
+            "peer": round(arrow, 2),
+            "peer_name": "ARROW",
+            "ratio": round(ours / arrow, 3),
+            "unit": "ms of processor time a pair of updates",
+        }
+        print(json.dumps(line), flush=True)
 
 
 if __name__ == "__main__":

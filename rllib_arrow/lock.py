@@ -76,6 +76,12 @@ def _open_locked(file: Path, busy: str) -> int:
             holder = _shown(_read(descriptor))
             os.close(descriptor)
             raise UserError(f"{file.parent}: {busy}: {holder}") from None
+        except OSError as error:
+            os.close(descriptor)
+            file.unlink(missing_ok=True)
+            problem = f"its file system cannot lock files ({error.strerror})"
+            remedy = "use another, or mount it with locks"
+            raise UserError(f"{file.parent}: {problem}: {remedy}") from None
         # Between opening and locking, the holder may have removed the file.
         with suppress(FileNotFoundError):
             if os.path.samestat(os.fstat(descriptor), os.stat(file)):

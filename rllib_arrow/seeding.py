@@ -11,7 +11,8 @@ def derive_seed(seed: int, *keys: int | str) -> int:
     """Returns a 63-bit seed that depends on the run's seed and on every key.
 
     The same arguments give the same seed in every process, so a stream named by
-    `(seed, epoch, purpose, index)` needs no saving to be continued after a crash.
+    `(seed, epoch, purpose, index)` needs no saving to be continued after a crash. Zeros
+    at the end count as no keys.
     """
     words = [zlib.crc32(k.encode()) if isinstance(k, str) else int(k) for k in keys]
     state = np.random.SeedSequence([int(seed), *words]).generate_state(1, np.uint64)

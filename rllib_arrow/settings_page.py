@@ -23,7 +23,9 @@ HEAD = """# Settings
 
 Written by `python -m rllib_arrow.settings_page` from the declarations in the code. In a
 tuned example a setting stands under `config`; in Python, the method in the heading sets
-it. `help(ARROWConfig.training)` lists all settings of ARROW, and so for the others."""
+it, and RLlib's own settings are set by RLlib's methods: `debugging(seed=...)`,
+`env_runners(...)`, `evaluation(...)`. `help(ARROWConfig.training)` lists all settings
+of ARROW, and so for the others."""
 
 
 def page() -> str:

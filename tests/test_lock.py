@@ -92,3 +92,14 @@ def test_what_was_written_under_the_lock_stays(tmp_path):
     with locked(run):
         (run / "scores").touch()
     assert [path.name for path in run.iterdir()] == ["scores"]
+
+
+def test_a_file_system_without_locks_is_named(tmp_path, monkeypatch):
+    def refuse(descriptor, how):
+        raise OSError(38, "Function not implemented")
+
+    monkeypatch.setattr("rllib_arrow.lock.fcntl.flock", refuse)
+    with pytest.raises(UserError, match=rf"{tmp_path}/run: .*cannot lock files"):
+        with locked(tmp_path / "run"):
+            pass
+    assert not (tmp_path / "run").exists()

@@ -17,6 +17,7 @@ from rllib_arrow.errors import UserError
 from rllib_arrow.experiments.yaml_settings import kinds_of
 from rllib_arrow.settings import Setting, SettingError, naming, setting
 from rllib_arrow.settings_page import FILE, page
+from tests.algorithms.tiny import tiny_config
 
 CONFIGS = [ARROWConfig, DV3Config, TESSACConfig]
 CURRICULUM = {"suite": "minatar", "epochs_per_task": 2}
@@ -188,3 +189,34 @@ def test_an_error_of_a_part_is_given_the_key_once():
 def test_the_page_of_settings_is_up_to_date():
     written = (Path(__file__).parents[1] / FILE).read_text()
     assert written == page(), "run: python -m rllib_arrow.settings_page"
+
+
+@pytest.mark.parametrize("method", ["ARROW", "TES-SAC"])
+def test_an_epoch_too_short_for_a_chunk_is_refused(method):
+    config = tiny_config(method).env_runners(rollout_fragment_length=23)
+    with pytest.raises(
+        SettingError,
+        match=r"rollout_fragment_length \(23\) must be at least replay_chunk_length "
+        r"\(24\)",
+    ):
+        config.validate()
+    config.env_runners(rollout_fragment_length=24).validate()
+
+
+@pytest.mark.parametrize(
+    ("method", "change", "told"),
+    [
+        ("ARROW", {"min_time_s_per_iteration": 60}, "an iteration is one epoch"),
+        ("DV3", {"min_sample_timesteps_per_iteration": 9}, "an iteration is one epoch"),
+        ("ARROW", {"num_epochs": 3}, "updates"),
+        ("TES-SAC", {"replay_buffer_config": {"capacity": 9}}, "capacity_chunks"),
+        ("TES-SAC", {"clip_rewards": True}, "reward_scale"),
+    ],
+)
+def test_rllibs_settings_that_nothing_reads_are_refused(method, change, told):
+    config = tiny_config(method)
+    config.validate()
+    config.update_from_dict(change)
+    [name] = change
+    with pytest.raises(SettingError, match=rf"{name} .*must be left alone.*{told}"):
+        config.validate()

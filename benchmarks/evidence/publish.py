@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 import shutil
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import NamedTuple
 
 from benchmarks.evidence.plan import Group, Page, Plan
 from benchmarks.evidence.records import (
@@ -32,6 +32,7 @@ from rllib_arrow.runs.load import Runs
 
 RUNS = "runs"
 INSIDE = "inside"  # the page on which parts forgot, of all suites
+MADE_OF = "made_of.txt"  # in a report's directory
 RECALLED = "published"  # in place of a trial's directory
 OWN = "<!-- Written by `make evidence`. -->\n"
 
@@ -42,13 +43,6 @@ class Shown:
 
     paths: list[Path] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
-
-
-class Copied(NamedTuple):
-    """What a group has to publish."""
-
-    finished: list[RunDirectory]
-    anything_new: bool  # that was not published before, or otherwise
 
 
 def publish(
@@ -62,20 +56,19 @@ def publish(
 
     `out` has a directory per page: `runs`, the reports, and a README.md whose parts
     between markers are replaced. Pages without a finished run are left alone, and so
-    are, unless all is made `afresh`, reports without a new run.
+    are, unless all is made `afresh`, reports that were made of the same.
     """
     reports: dict[str, Runs] = {}
     inside: dict[str, str] = {}
     for page in plan.pages:
         groups = [group for group in plan.groups if group.page == page.name]
-        copied = {group.name: _copy(group, storage, out) for group in groups}
-        directories = [each for found in copied.values() for each in found.finished]
+        directories = [each for group in groups for each in _copy(group, storage, out)]
         if not directories:
             continue
-        new = {name for name, found in copied.items() if found.anything_new}
         _tell_odd_commits(page, directories, tell)
         blocks: dict[str, str] = {}
         reported: list[list[Path]] = []
+        made: dict[Path, str] = {}
         for name, compared in page.reports.items():
             shown = balanced(plan, compared, storage, out)
             for note in shown.notes:
@@ -86,16 +79,20 @@ def publish(
             singles = _baselines(plan, page, storage, out)
             runs = load_runs(*shown.paths, baselines=singles or None)
             reports[f"{page.name}/{name}"] = runs
-            target = out / page.name / name
-            made_of = {*compared, *page.baselines}
-            if not afresh and not new & made_of and target.exists():
-                continue
-            write_report(runs, target)
-            blocks |= page_tables(page, name, runs, shown.notes)
-            blocks |= paper_table(page, name, runs)
             if name in ("report", "quiver"):  # the later has more methods
                 inside |= inside_tables(page, runs)
+            target = out / page.name / name / MADE_OF
+            text = _made_of([*shown.paths, *(p.parent for p in singles)], shown.notes)
+            if not afresh and target.exists() and target.read_text() == text:
+                continue
+            target.unlink(missing_ok=True)
+            made[target] = text
+            write_report(runs, target.parent)
+            blocks |= page_tables(page, name, runs, shown.notes)
+            blocks |= paper_table(page, name, runs)
         _write_blocks(out / page.name / "README.md", blocks)
+        for target, text in made.items():  # all that is made of it is there by now
+            write_aside(target, text)
     _write_blocks(out / INSIDE / "README.md", inside)
     if reports and plan.headline:
         table = headline_table(plan, reports)
@@ -114,31 +111,41 @@ def copy_headline(source: Path, target: Path) -> None:
 # Runs
 
 
-def _copy(group: Group, storage: Path, out: Path) -> Copied:
-    """Copies the small files of the group's finished runs."""
+def _copy(group: Group, storage: Path, out: Path) -> list[RunDirectory]:
+    """Copies the small files of the group's finished runs, and returns these."""
     finished = [d for run in group.runs if (d := RunDirectory(storage, run)).finished]
-    anything_new = False
     for directory in finished:
         directory.note_bytes()
         target = place(out, directory)
         target.mkdir(parents=True, exist_ok=True)
-        anything_new |= _copy_files(directory.trial, target)
+        _copy_files(directory.trial, target)
         for name in (FILE, "experiment.json"):
             shutil.copyfile(directory.path / name, target / name)
-    return Copied(finished, anything_new)
+    return finished
 
 
-def _copy_files(source: Path, target: Path) -> bool:
-    """Returns whether anything was not there before, or otherwise."""
-    names = (*PUBLISHED, *(name for name in IF_THERE if (source / name).exists()))
-    old = [
-        (target / name).exists()
-        and (target / name).read_bytes() == (source / name).read_bytes()
-        for name in names
-    ]
-    for name in names:
+def _copy_files(source: Path, target: Path) -> None:
+    for name in _files(source):
         shutil.copyfile(source / name, target / name)
-    return not all(old)
+
+
+def _files(directory: Path) -> list[str]:
+    """Returns the names of a run's raw files."""
+    return [*PUBLISHED, *(name for name in IF_THERE if (directory / name).exists())]
+
+
+def _made_of(runs: Sequence[Path], notes: Sequence[str]) -> str:
+    """Returns which raw files a report is made of, by run, and what it lacks."""
+    lines = [f"lacks: {note}" for note in notes]
+    for run in runs:
+        content = b"".join((run / name).read_bytes() for name in _files(run))
+        lines.append(f"{hashlib.sha256(content).hexdigest()[:16]} {_ending(run)}")
+    return "\n".join(lines) + "\n"
+
+
+def _ending(run: Path) -> str:
+    """Returns where a published run lies within its page."""
+    return "/".join(run.parts[run.parts.index(RUNS) :])
 
 
 def recall(plan: Plan, storage: Path, out: Path) -> None:
@@ -209,14 +216,10 @@ def _what_lacks(setting: str, group: Group, finished: int) -> str:
 
 
 def _baselines(plan: Plan, page: Page, storage: Path, out: Path) -> list[Path]:
+    """Returns all finished single-task runs: medians over seeds need no pairs."""
     groups = [plan.group(name) for name in page.baselines]
-    runs = [
-        run
-        for group in groups
-        for seed in finished_seeds(group, storage)
-        for run in group.of_seed(seed)
-    ]
-    return [place(out, RunDirectory(storage, run)) / SCORES for run in runs]
+    every = (RunDirectory(storage, run) for group in groups for run in group.runs)
+    return [place(out, each) / SCORES for each in every if each.finished]
 
 
 def _tell_odd_commits(

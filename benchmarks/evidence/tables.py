@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +32,7 @@ METRICS = {
     "C1_FT": ("Forward transfer in cycle 1, C1-FT", MORE),
     "C2_FT": ("Forward transfer in cycle 2, C2-FT", MORE),
     "Max_F": ("Largest drop, Max-F", LESS),
-    "Recovery": ("Recovery", MORE),
+    "Recovery": ("Recovery, a ratio that misleads where cycle 1 was lost", MORE),
 }
 ONE_CYCLE = ("retention", "F", "FT", "FT_area", "zero_shot", "ACC", "min_ACC", "WC_ACC")
 TWO_CYCLES = (
@@ -40,6 +40,7 @@ TWO_CYCLES = (
     *("ACC", "min_ACC", "WC_ACC"),
 )
 PAIRED = ("retention", "F", "FT_area", "ACC", "WC_ACC")
+PAIRED_TWO_CYCLES = ("Max_F", "ACC", "min_ACC", "WC_ACC")
 
 
 def page_tables(
@@ -52,7 +53,7 @@ def page_tables(
             continue
         setting = told.get("setting", "default")
         table = setting_table(runs, setting, told.get("methods"))
-        missing = [note for note in notes if note.startswith(f"{setting}, ")]
+        missing = [n for n in notes if n.startswith((f"{setting}, ", f"{name}, "))]
         if table:
             blocks[name] = table + _missing(missing)
         elif missing:
@@ -89,31 +90,39 @@ def setting_table(
             text, better = METRICS[metric]
             cells = [_summary(summarise(v)) for v in values]
             rows.append([f"{text} ({better})", "", *cells])
-    memory = [_replay_bytes(scores[scores.method == method]) for method in found]
+    memory = [_megabytes(scores[scores.method == method]) for method in found]
     if any(memory):
-        cells = [f"{size / 1e6:.2f}" if size else "" for size in memory]
-        rows.append(["Replay memory at the end, MB", "", *cells])
-    return markdown(head, rows) + _differences(runs, setting, found)
+        rows.append(["Replay memory at the end, MB", "", *memory])
+    return (
+        markdown(head, rows)
+        + _differences(runs, setting, found)
+        + _borrowed(runs, scores, found)
+    )
 
 
 def _differences(runs: Runs, setting: str, methods: Sequence[str]) -> str:
     """Says how far the first method is from each other one, seed by seed."""
     told = {}
     for comparison in runs.results.comparisons:
-        if comparison.setting == setting and comparison.reference == methods[0]:
+        reference = comparison.methods[comparison.reference].raw[0].method
+        if comparison.setting == setting and reference == methods[0]:
             told |= comparison.differences
+    wanted = PAIRED_TWO_CYCLES if "cycle" in setting else PAIRED
     lines = []
     for method in methods[1:]:
         parts = [
             f"{metric} {_difference(p)}"
             for metric, p in told.get(method, {}).items()
-            if metric in PAIRED
+            if metric in wanted
         ]
         if parts:
             lines.append(f"- {methods[0]} minus {method}: {'; '.join(parts)}.\n")
     if not lines:
         return ""
-    return "\nBy seed, mean difference and 95 % interval:\n\n" + "".join(lines)
+    head = (
+        "By seed, mean difference and 95 % interval (of fewer than 5 seeds the range):"
+    )
+    return f"\n{head}\n\n" + "".join(lines)
 
 
 def _difference(paired: Paired) -> str:
@@ -157,18 +166,44 @@ def _last(scores: pd.DataFrame, epoch: float) -> np.ndarray:
     return until.groupby("seed").return_mean.last().to_numpy()
 
 
-def _replay_bytes(scores: pd.DataFrame) -> float:
-    """The median over the runs that noted what their memory took; 0 without any."""
-    noted = [read_record(Path(run)).replay_bytes for run in scores.run.unique()]
-    return float(np.median([n for n in noted if n] or [0]))
+def _megabytes(scores: pd.DataFrame) -> str:
+    """The median over the runs that noted what their memory took; "" without any."""
+    every = [read_record(Path(run)).replay_bytes for run in scores.run.unique()]
+    noted = [size for size in every if size]
+    if not noted:
+        return ""
+    of = "" if len(noted) == len(every) else f" ({len(noted)} of {len(every)} runs)"
+    return f"{np.median(noted) / 1e6:.2f}{of}"
 
 
 def _values(runs: Runs, setting: str, method: str, metric: str) -> np.ndarray:
     """The metric of each seed that has one."""
+    return _by_seed(runs, setting, method, metric).to_numpy()
+
+
+def _by_seed(runs: Runs, setting: str, method: str, metric: str) -> pd.Series:
+    """The metric of each seed that has one, by seed."""
     m = runs.metrics
     chosen = (m.setting == setting) & (m.method == method) & (m.metric == metric)
     # A method may stand in several comparisons, such as that of the paper's ratios.
-    return m[chosen].drop_duplicates("seed").value.dropna().to_numpy()
+    return m[chosen].drop_duplicates("seed").set_index("seed").value.dropna()
+
+
+def _borrowed(runs: Runs, scores: pd.DataFrame, methods: Sequence[str]) -> str:
+    """Says whose forward transfer is measured against another method's runs."""
+    [suite] = scores.suite.unique()
+    normaliser, told = runs.results.normalisers[suite], {}
+    for method in methods:
+        singles = normaliser.single_tasks(method, runs.baselines).values()
+        others = [single.method for single in singles if single.method != method]
+        if others:
+            on = f" on {len(others)} of {len(singles)} tasks"
+            part = "" if len(others) == len(singles) else on
+            told.setdefault(f"{others[0]}'s{part}", []).append(method)
+    lines = [f"of {', '.join(names)} with {whose}" for whose, names in told.items()]
+    if not lines:
+        return ""
+    return f"\nForward transfer compares with single-task runs: {'; '.join(lines)}.\n"
 
 
 def _ordered(methods: pd.Series) -> list[str]:
@@ -239,14 +274,20 @@ def headline_table(plan: Plan, reports: dict[str, Runs]) -> str:
 def _headline_cells(
     found: Sequence[Runs], line: dict[str, Any], methods: Sequence[str]
 ) -> list[str]:
-    """Each method's numbers, from the first report that has them."""
-    of = []
+    """Each method's numbers over the seeds that all of them have."""
+    of = {}
     for method in methods:
-        every = (_values(r, line["setting"], method, line["metric"]) for r in found)
-        of.append(next((values for values in every if len(values)), ()))
-    if not len(of[0]):
+        every = (_by_seed(r, line["setting"], method, line["metric"]) for r in found)
+        of[method] = next((values for values in every if len(values)), pd.Series())
+    if not len(of[methods[0]]):
         return []
-    return [f"{_summary(summarise(v))}, {_seeds(len(v))}" if len(v) else "" for v in of]
+    seeds = set.intersection(*(set(v.index) for v in of.values() if len(v)))
+    return [_headline_cell(of[method], seeds) for method in methods]
+
+
+def _headline_cell(values: pd.Series, seeds: Set[int]) -> str:
+    shared = [value for seed, value in values.items() if seed in seeds]
+    return f"{_summary(summarise(shared))}, {_seeds(len(shared))}" if shared else ""
 
 
 def _summary(summary: Summary) -> str:

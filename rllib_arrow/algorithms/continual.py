@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -38,6 +39,7 @@ EVALUATING = "evaluating"
 COLLECTED_AHEAD = "collected_ahead"
 SCHEDULE = "schedule"
 INSIDE = "inside"
+GOODBYE_S = 10.0  # for the replay actor to tidy up
 
 
 class ContinualAlgorithm(DrivesWorkers):
@@ -178,7 +180,7 @@ class ContinualAlgorithm(DrivesWorkers):
             train_results=train_results, eval_results=eval_results
         )
         finished = self.iteration + 1
-        if self.config.evaluation_parallel_to_training:
+        if self.config.evaluation_parallel_to_training and self.evaluator.rows():
             self.evaluator.finish_if_over()
         else:
             self.evaluator.finish()
@@ -255,11 +257,11 @@ class ContinualAlgorithm(DrivesWorkers):
         )
         if SCORES in state:
             self.evaluator.set_rows(state[SCORES])
-        schedule = state.get(SCHEDULE, {"early_ends": (), "rule": {}})
-        self.curriculum = replace(
-            self.config.curriculum_object(), early_ends=tuple(schedule["early_ends"])
-        )
-        self.task_scheduler.set_state(schedule["rule"])
+        if SCHEDULE in state:
+            ends = tuple(state[SCHEDULE]["early_ends"])
+            plan = self.config.curriculum_object()
+            self.curriculum = replace(plan, early_ends=ends)
+            self.task_scheduler.set_state(state[SCHEDULE]["rule"])
         self.task_scheduler.set_task(self, self.iteration)
         self._write_curriculum()
         if self.config.collect_ahead:
@@ -272,6 +274,8 @@ class ContinualAlgorithm(DrivesWorkers):
     @override(Algorithm)
     def cleanup(self) -> None:
         if self.replay is not None:
+            with suppress(ray.exceptions.RayError):  # it may be dead, or its node
+                ray.get(self.replay.forget_journal.remote(), timeout=GOODBYE_S)
             ray.kill(self.replay)
             self.replay = None
         super().cleanup()

@@ -24,6 +24,7 @@ from rllib_arrow.settings import SettingError, rllib_setting, setting
 
 # The seeds of the paper's five runs, in its order.
 PAPER_SEEDS = (123456789, 1337, 31337, 42, 987654321)
+LARGEST_SEED = 4_000_000_000  # NumPy's are below 2**32, and RLlib adds to them
 PAPER_EPOCHS = 90  # of one task
 
 
@@ -87,7 +88,8 @@ class ContinualConfig(DeclaredSettings, AlgorithmConfig):
     )
     pictures_interval: int = _setting(
         0,
-        "Write reconstructions and dreams every so many epochs; 0 for never.",
+        "Write what the world model reconstructs and dreams (TES-SAC has none) every "
+        "so many epochs; 0 for never.",
         ">= 0",
     )
     diagnostics: bool = _setting(
@@ -98,7 +100,9 @@ class ContinualConfig(DeclaredSettings, AlgorithmConfig):
     )
 
     seed: int = rllib_setting(
-        PAPER_SEEDS[0], "All randomness of the run is derived from it.", ">= 0"
+        PAPER_SEEDS[0],
+        "All randomness of the run is derived from it.",
+        f"[0, {LARGEST_SEED}]",
     )
     num_envs_per_env_runner: int = rllib_setting(
         4, "Environments side by side in an env runner.", ">= 1"
@@ -221,6 +225,7 @@ class ContinualConfig(DeclaredSettings, AlgorithmConfig):
             self.callbacks_class, self.curriculum_object()
         )
         self._check_collect_ahead()
+        self._check_first_epoch()
         try:
             self.reported_method  # noqa: B018
         except (AttributeError, KeyError, TypeError) as error:
@@ -230,6 +235,13 @@ class ContinualConfig(DeclaredSettings, AlgorithmConfig):
         if size % max(1, learners):
             problem = f"must divide the {size} sequences of a minibatch evenly"
             raise SettingError("num_learners", learners, problem)
+
+    def _check_first_epoch(self) -> None:
+        """Raises if the first epoch leaves nothing in the replay to learn from."""
+        steps, least = self.rollout_fragment_length, self.replay_chunk_length
+        if steps < least and not self.in_evaluation:
+            problem = f"must be at least replay_chunk_length ({least})"
+            raise SettingError("rollout_fragment_length", steps, problem)
 
     def _check_collect_ahead(self) -> None:
         """Raises if the next epoch's task is not known before this one is over."""

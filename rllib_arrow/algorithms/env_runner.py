@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 import numpy as np
 import ray
@@ -31,6 +32,7 @@ from rllib_arrow.replay.chunk import Chunk
 from rllib_arrow.seeding import derive_rng, derive_seed
 
 TASK = "task"
+Played = TypeVar("Played")
 Weights = dict[str, Any] | ray.ObjectRef | None
 
 
@@ -81,7 +83,10 @@ class ContinualEnvRunner(EnvRunner, Checkpointable):
         began = time.perf_counter()
         if epsilon is None:
             epsilon = self.config.epsilon_at(epoch)
-        recorder = self._record_patiently(epoch, part, epsilon)
+        recorder = self._patiently(
+            f"epoch {epoch}, task {self.task!r}",
+            lambda attempt: self._record(epoch, part, attempt, epsilon),
+        )
         info = recorder.info(time.perf_counter() - began)
         call_back_after_sampling(self, recorder, info)
         streams = recorder.chunks(self.env.reward_scale)
@@ -89,17 +94,21 @@ class ContinualEnvRunner(EnvRunner, Checkpointable):
         self.num_env_steps_sampled_lifetime += info["frames"]
         return streams, info
 
-    def _record_patiently(self, epoch: int, part: int, epsilon: float) -> Recorder:
-        """Makes the environments anew if they fail, where that is wanted."""
+    def _patiently(self, where: str, play: Callable[[int], Played]) -> Played:
+        """Makes the environments anew if they fail, where that is wanted.
+
+        `play` is told how often it has been tried before.
+        """
         for attempt in range(1 + 3 * bool(self.config.restart_failed_sub_environments)):
             try:
-                return self._record(epoch, part, attempt, epsilon)
+                return play(attempt)
             except Exception as error:
                 self._drop_env()
                 users = isinstance(error, UserError)
                 reason = f"{error}" if users else f"{type(error).__name__}: {error}"
-                where = f"Environment failed in epoch {epoch}, task {self.task!r}"
-                last = (UserError if users else RuntimeError)(f"{where}: {reason}")
+                last = (UserError if users else RuntimeError)(
+                    f"Environment failed in {where}: {reason}"
+                )
                 last.__cause__ = error
         raise last
 
@@ -142,9 +151,26 @@ class ContinualEnvRunner(EnvRunner, Checkpointable):
         does not matter who plays which task.
         """
         self._take(weights)
+        scores = self._patiently(
+            f"the evaluation of epoch {epoch}, task {task!r}",
+            lambda attempt: self._evaluate(task, epoch, episodes, attempt),
+        )
+        if scores is None:
+            limit = f"{self.config.evaluation_sample_timeout_s:g} s"
+            raise UserError(
+                f"task {task!r}: {episodes} episodes were not over within {limit} "
+                "(evaluation_sample_timeout_s; max_steps_per_evaluated_episode cuts "
+                "long ones)"
+            )
+        return scores
+
+    def _evaluate(
+        self, task: str, epoch: int, episodes: int, attempt: int
+    ) -> EpisodeScores | None:
+        """Returns the scores; None if the episodes take too long."""
         envs = min(episodes, self.config.num_envs_per_evaluation)
         env = self._make_task(task, envs)
-        keys = (self.config.seed, "evaluate", epoch, task)
+        keys = (self.config.seed, "evaluate", epoch, task, *[attempt] * bool(attempt))
         policy = ActingPolicy(self.module, envs, derive_seed(*keys, "act"))
         rng = derive_rng(*keys, "explore")
 
@@ -164,12 +190,7 @@ class ContinualEnvRunner(EnvRunner, Checkpointable):
                 self.config.evaluation_sample_timeout_s,
             )
         except TimeoutError:
-            limit = f"{self.config.evaluation_sample_timeout_s:g} s"
-            raise UserError(
-                f"task {task!r}: {episodes} episodes were not over within {limit} "
-                "(evaluation_sample_timeout_s; max_steps_per_evaluated_episode cuts "
-                "long ones)"
-            ) from None
+            return None
         finally:
             env.close()
 

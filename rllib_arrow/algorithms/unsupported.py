@@ -39,6 +39,18 @@ INSTEAD = {
     "grad_clip": "_grad_clip_by_global_norm",
     "_train_batch_size_per_learner": "batch_size_B",
 }
+# RLlib's settings that nothing here reads.
+IDLE = {
+    "min_time_s_per_iteration": "an iteration is one epoch",
+    "min_train_timesteps_per_iteration": "an iteration is one epoch",
+    "min_sample_timesteps_per_iteration": "an iteration is one epoch",
+    "num_epochs": "set how many updates an epoch has",
+    "minibatch_size": "set the sequences of a minibatch",
+    "train_batch_size": "set the sequences of a minibatch",
+    "clip_rewards": "give a task a reward_scale",
+    "replay_buffer_config": "set replay_capacity_chunks",
+    "num_steps_sampled_before_learning_starts": "the first epoch is played at random",
+}
 CALLED = ("on_environment_created", "on_episode_end", "on_sample_end")
 NEVER_CALLED = ("on_episode_created", "on_episode_start", "on_episode_step")
 
@@ -60,7 +72,7 @@ def refuse_unsupported(config: AlgorithmConfig) -> None:
 
 
 def _refuse_namesakes(config: AlgorithmConfig) -> None:
-    """Raises for a setting in whose place the algorithm has others."""
+    """Raises for a setting in whose place the algorithm has others, or none."""
     default = config.algo_class.get_default_config()
     declared = default.declared_settings
     for key, ending in INSTEAD.items():
@@ -69,6 +81,10 @@ def _refuse_namesakes(config: AlgorithmConfig) -> None:
             others = [other for other in declared if other.endswith(ending)]
             problem = f"must be left alone: set {', '.join(others)}"
             raise SettingError(name, value, problem)
+    for name, instead in IDLE.items():
+        value = getattr(config, name, None)
+        if name not in declared and value != getattr(default, name, None):
+            raise SettingError(name, value, f"must be left alone: {instead}")
 
 
 def _warn_of_callbacks(config: AlgorithmConfig) -> None:

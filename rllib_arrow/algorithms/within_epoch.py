@@ -20,7 +20,7 @@ BOARD = "rllib_arrow_progress"  # found by name within the driver's own job
 INTERVAL_S = 1.0  # between two messages of one learner
 
 COLLECTING, LEARNING, EVALUATING = "collecting", "learning", "evaluating"
-COMPILING = "compiling the updates, some 20 s on a quiet machine"
+COMPILING = "compiling the updates, 20 s to a minute"
 
 
 class Phase(NamedTuple):

@@ -56,6 +56,7 @@ class DrivesWorkers(SealedCheckpoints):
             self._weights = self.call_learners(on_learners.put_acting_weights)[0]
         return self._weights
 
+    @override(SealedCheckpoints)
     def forget_weights(self) -> None:
         """Has `weights` ask the learners again: theirs have changed."""
         self._weights = None
@@ -88,7 +89,7 @@ class DrivesWorkers(SealedCheckpoints):
         """Asks the remote runners of a group; one that dies is asked again."""
         return RunnerCalls(
             group,
-            self.restore_env_runners,
+            self._recover,
             method,
             requests,
             report=self.note_recovery,
@@ -143,14 +144,13 @@ class DrivesWorkers(SealedCheckpoints):
         lines, self._recoveries = "; ".join(self._recoveries), []
         return lines
 
-    @override(Algorithm)
-    def restore_env_runners(self, env_runner_group: EnvRunnerGroup) -> list[int]:
-        """Brings runners that Ray restarted back into work."""
-        restored = super().restore_env_runners(env_runner_group)
+    def _recover(self, group: EnvRunnerGroup) -> None:
+        """Brings runners that Ray restarted back into work, as RLlib's epochs do."""
+        restored = self.restore_env_runners(group)
         if restored:
+            evaluates = group is self.eval_env_runner_group
             self._make_on_env_runners_recreated_callbacks(
-                config=self.config,
-                env_runner_group=env_runner_group,
+                config=self.evaluation_config if evaluates else self.config,
+                env_runner_group=group,
                 restored_env_runner_indices=restored,
             )
-        return restored

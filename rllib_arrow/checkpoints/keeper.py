@@ -34,7 +34,9 @@ class CheckpointKeeper(Callback):
     def on_checkpoint(
         self, iteration: int, trials: list[Any], trial: Any, checkpoint: Any, **info
     ) -> None:
-        self._delete_older(checkpoint)
+        # What cannot be deleted now may be so later; Tune must hear of the new one.
+        with suppress(OSError):
+            self._delete_older(checkpoint)
 
     def on_experiment_end(self, trials: list[Any], **info: Any) -> None:
         """Deletes what had to stay until Tune's last list was written, if it can."""
@@ -101,6 +103,22 @@ def mend_lists(store: fs.FileSystem, run: PurePosixPath) -> list[str]:
                     lines.append(f"{newest} is empty or cut: went on from {path}")
                 break
     return lines
+
+
+def has_whole_list(store: fs.FileSystem, run: PurePosixPath) -> bool:
+    """Returns whether Tune has a list of the run's trials that it can read."""
+    return any(
+        _is_whole(_read(store, newest))
+        for newest, *_ in _lists(store, run)
+        if PurePosixPath(newest).match(f"{TUNE_LISTS[0]}*.json")
+    )
+
+
+def has_checkpoints(store: fs.FileSystem, run: PurePosixPath) -> bool:
+    """Returns whether a trial of the run has saved a checkpoint."""
+    trials = (e for e in _entries(store, run) if e.type == fs.FileType.Directory)
+    inside = (entry for t in trials for entry in _entries(store, PurePosixPath(t.path)))
+    return any(TUNE_CHECKPOINT.fullmatch(PurePosixPath(e.path).name) for e in inside)
 
 
 def _lists(store: fs.FileSystem, run: PurePosixPath) -> list[list[str]]:

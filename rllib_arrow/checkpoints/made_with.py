@@ -16,6 +16,7 @@ from rllib_arrow.curriculum.exposure import Exposure
 from rllib_arrow.curriculum.schedule import Curriculum
 from rllib_arrow.errors import UserError
 from rllib_arrow.files import write_aside
+from rllib_arrow.replay.rules import DEFAULTS
 from rllib_arrow.settings import SettingError
 
 MADE_WITH = "made_with.json"
@@ -36,7 +37,12 @@ FIXED = (
     "advantage_scale",
 )
 # What settings were before they could be chosen: older checkpoints do not name them.
-UNNAMED = {"cloning": False, "advantage_scale": "range"}
+UNNAMED = {
+    **{key: list(v) if isinstance(v, tuple) else v for key, v in DEFAULTS.items()},
+    **dict.fromkeys(("gru_norm", "posterior_skip", "learned_initial_state"), False),
+    "cloning": False,
+    "advantage_scale": "range",
+}
 # Settings of the memory that may change, and those that are called otherwise there.
 FREE_IN_REPLAY = ("seed", "max_bytes", "ltdm_probability")
 NAMES_IN_REPLAY = {

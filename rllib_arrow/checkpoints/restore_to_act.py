@@ -38,7 +38,9 @@ def restore_to_act(path: str | Path) -> SealedCheckpoints:
             f"{', '.join(ALGORITHMS)}."
         )
     config = config.copy(copy_frozen=False)
-    config.env_runners(num_env_runners=0)
+    # One collector with the environments of all: an epoch keeps its number of frames.
+    environments = config.num_collectors * config.num_envs_per_env_runner
+    config.env_runners(num_env_runners=0, num_envs_per_env_runner=environments)
     config.learners(num_learners=0, num_gpus_per_learner=0)
     config.evaluation(
         evaluation_num_env_runners=0, evaluation_parallel_to_training=False

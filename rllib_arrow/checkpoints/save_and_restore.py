@@ -51,6 +51,10 @@ class SealedCheckpoints(Algorithm):
         """Takes a line on what was damaged and what was done about it."""
         raise NotImplementedError
 
+    def forget_weights(self) -> None:
+        """Forgets what is known of the learners' weights: they have changed."""
+        raise NotImplementedError
+
     @override(Trainable)
     def _setup_logdir(self) -> None:
         if not self.to_act:
@@ -99,6 +103,8 @@ class SealedCheckpoints(Algorithm):
         path = Path(path).resolve()
         if component is not None:
             super().restore_from_path(path.as_posix(), component=component, **kwargs)
+            self._require_learners("restoring")
+            self.forget_weights()
             return
         if not seal_checked:
             check_seal(path, replay=not self.to_act)

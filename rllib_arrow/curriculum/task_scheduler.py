@@ -130,5 +130,9 @@ def with_scheduler(callbacks: Any, curriculum: Curriculum) -> list[Any]:
 
 
 def class_of(entry: Any) -> type:
-    """Returns the class of a callback, which may come with arguments in a partial."""
-    return entry.func if isinstance(entry, partial) else entry
+    """Returns the class of a callback, which may come with arguments in a partial.
+
+    Of a function that makes one the class is not known: RLlib's own stands for it.
+    """
+    found = entry.func if isinstance(entry, partial) else entry
+    return found if isinstance(found, type) else RLlibCallback

@@ -27,7 +27,7 @@ GAMES = ("breakout", "asterix", "space_invaders", "freeway", "seaquest")
 STICKY = 0.1  # how likely an action is that of the step before
 MAX_EPISODE_STEPS = 2500
 # What a game does unless told otherwise. A random player crosses Freeway's road once in
-# 27,000 steps; held for four, with no action that does nothing new, once in 940.
+# 27,000 steps; held for four, with no action that does nothing new, once in 700.
 HOLD = {"freeway": 4}  # elsewhere 1: held actions would ruin Breakout
 MINIMAL = {"freeway": True}  # elsewhere False
 

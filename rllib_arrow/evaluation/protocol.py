@@ -47,12 +47,13 @@ def play_episodes(
     Taking the first episodes to finish, wherever they finish, would favour short
     ones. Here every environment owes its share from the start, and what it plays
     after that is not looked at. An episode that does not end within `max_steps` is
-    cut there and its return so far counts; `TimeoutError` if all takes longer than
-    `timeout_s`.
+    cut there and its return so far counts; what it goes on with is passed over, for
+    as many steps again. `TimeoutError` if all takes longer than `timeout_s`.
     """
     owed = episodes_per_env(episodes, env.num_envs)
     returns: list[list[float]] = [[] for _ in range(env.num_envs)]
     running, lengths, cut = np.zeros(env.num_envs), np.zeros(env.num_envs, int), 0
+    passed_over = np.zeros(env.num_envs, bool)  # in what follows after a cut
     until = time.monotonic() + (math.inf if timeout_s is None else timeout_s)
     rows = env.reset(seed)
     while owed.any():
@@ -64,9 +65,10 @@ def play_episodes(
         lengths = np.where(rows.is_first, 0, lengths + 1)
         endless = lengths >= (max_steps or math.inf)
         for i in np.flatnonzero(rows.is_last | endless):
-            if owed[i]:
+            if owed[i] and not (passed_over[i] and rows.is_last[i]):
                 returns[i].append(float(running[i]))
                 owed[i] -= 1
                 cut += not rows.is_last[i]
+            passed_over[i] = not rows.is_last[i]
             running[i] = lengths[i] = 0.0
     return EpisodeScores(tuple(score for one in returns for score in one), cut)

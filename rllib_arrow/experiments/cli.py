@@ -124,11 +124,9 @@ def train(args: argparse.Namespace) -> int:
         try_environments(experiment)
         connect(args.debug)
         cluster = cluster_resources()
-        if args.resume:
-            tuner = launch.restore_tuner(experiment, location, cluster)
-        else:
-            callbacks = [ProgressDisplay(), SaveBeforeTheEnd(), *named.values()]
-            tuner = launch.make_tuner(experiment, location, cluster, callbacks)
+        callbacks = [ProgressDisplay(), SaveBeforeTheEnd(), *named.values()]
+        make = launch.restore_tuner if args.resume else launch.make_tuner
+        tuner = make(experiment, location, cluster, callbacks)
         print(f"Run: {location}", flush=True)
         try:
             # The display finds the board by name.
@@ -176,9 +174,11 @@ def evaluate(args: argparse.Namespace) -> int:
 
     from rllib_arrow.checkpoints.restore_to_act import evaluate_checkpoint
     from rllib_arrow.experiments.cluster import connect
+    from rllib_arrow.experiments.mistakes import search_here
     from rllib_arrow.files import write_aside
     from rllib_arrow.runs.scores import to_csv
 
+    search_here()
     connect(args.debug)
     path = args.checkpoint.resolve()
     rows = evaluate_checkpoint(path, episodes=args.episodes, tasks=args.tasks)

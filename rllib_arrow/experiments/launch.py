@@ -10,8 +10,14 @@ from typing import Any
 from pyarrow import fs
 from ray import tune
 
-from rllib_arrow.algorithms.continual_config import PAPER_SEEDS
-from rllib_arrow.checkpoints.keeper import CheckpointKeeper, mend_lists
+from rllib_arrow.algorithms.continual_config import LARGEST_SEED, PAPER_SEEDS
+from rllib_arrow.checkpoints.keeper import (
+    CheckpointKeeper,
+    has_checkpoints,
+    has_whole_list,
+    mend_lists,
+)
+from rllib_arrow.errors import UserError
 from rllib_arrow.experiments.experiment import Experiment
 from rllib_arrow.experiments.location import (
     check_same_run,
@@ -34,7 +40,7 @@ REPORTED_ANYWAY = ("seed", "ltdm_fraction", "tasks", "order", "cycles")
 def sample_seeds(num_samples: int) -> list[int]:
     """Returns the seeds of so many samples: the paper's five, then derived ones."""
     new = range(len(PAPER_SEEDS), num_samples)
-    more = (derive_seed(PAPER_SEEDS[0], "sample", i) for i in new)
+    more = (derive_seed(PAPER_SEEDS[0], "sample", i) % LARGEST_SEED for i in new)
     return [*PAPER_SEEDS[:num_samples], *more]
 
 
@@ -83,9 +89,15 @@ def make_tuner(
 
 
 def restore_tuner(
-    experiment: Experiment, location: str, cluster: Mapping[str, float]
+    experiment: Experiment,
+    location: str,
+    cluster: Mapping[str, float],
+    callbacks: list[tune.Callback],
 ) -> tune.Tuner:
-    """Returns a Tuner that goes on with the unfinished and failed trials of a run."""
+    """Returns a Tuner that goes on with the unfinished and failed trials of a run.
+
+    A run that was stopped before Tune listed its trials has none to go on with.
+    """
     check_same_run(experiment, location)
     # Tune goes on with the settings that it wrote down, also in a smaller cluster.
     config = place_learners(experiment, cluster)[0] | placed_settings(location)
@@ -93,6 +105,13 @@ def restore_tuner(
     store, path = fs.FileSystem.from_uri(location)
     for line in mend_lists(store, PurePosixPath(path)):
         print(line)
+    if not has_whole_list(store, PurePosixPath(path)):
+        if has_checkpoints(store, PurePosixPath(path)):
+            problem = "Tune's list of its trials is missing or damaged, so the run"
+            remedy = "its checkpoints can be evaluated"
+            raise UserError(f"{location}: {problem} cannot be resumed; {remedy}")
+        print(f"{location}: stopped before its first epoch was over: begun anew")
+        return make_tuner(experiment, location, cluster, callbacks)
     return tune.Tuner.restore(location, trainable=experiment.run, resume_errored=True)
 
 

@@ -94,7 +94,7 @@ def _record_of(experiment: Experiment) -> dict[str, Any]:
     if not record["callbacks"]:  # unknown to runs of earlier versions
         del record["callbacks"]
     # Through JSON, so that both sides of a comparison have the same types.
-    return json.loads(json.dumps({**record, **flat}))
+    return json.loads(json.dumps({**record, **flat}, default=str))
 
 
 def _read_record(location: str) -> dict[str, Any]:

@@ -64,8 +64,8 @@ def place_learners(
         return config, ""
     return config, (
         "No GPU in the cluster: training on the CPU. MinAtar examples take minutes to "
-        "hours; the paper's Atari and CoinRun runs would take weeks (a day or two on "
-        "an A100)."
+        "hours; the paper's Atari and CoinRun runs would take about a week (a day or "
+        "two on an A100)."
     )
 
 

@@ -67,9 +67,8 @@ def retention(curve: RunCurve) -> Value:
     training, each since it was last trained; one that was not above random after its
     training is left out.
     """
-    begun = curve.begun()
-    latest = {exposure.task: exposure for exposure in begun}
-    del latest[begun[-1].task]
+    latest = {exposure.task: exposure for exposure in curve.begun()}
+    latest.pop(curve.in_training, None)
     if not latest:
         return undefined("needs a second task")
     kept, notes = [], []
@@ -96,7 +95,7 @@ def min_accuracy(curve: RunCurve) -> Value:
 
     Earlier tasks are those met so far except the one in training.
     """
-    current = curve.begun()[-1].task
+    current = curve.in_training
     earlier = [e for task, e in curve.first_exposures().items() if task != current]
     if not earlier:
         return undefined("needs a second task")
@@ -110,9 +109,11 @@ def worst_case_accuracy(curve: RunCurve) -> Value:
     k is the number of tasks met so far.
     """
     k = len(curve.first_exposures())
-    current = curve.score(curve.begun()[-1].task, curve.now)
+    newest = curve.in_training
+    if newest not in curve.columns:
+        return undefined(f"{newest}, the newest task, has no scale")
     lows = min_accuracy(curve).value if k > 1 else 0.0
-    return Value(current / k + (1 - 1 / k) * lows)
+    return Value(curve.score(newest, curve.now) / k + (1 - 1 / k) * lows)
 
 
 def worst_case_series(curve: RunCurve) -> np.ndarray:

@@ -28,6 +28,7 @@ class RunCurve:
     epochs: np.ndarray  # int [E], ascending; 0 is before any training
     frames: np.ndarray  # int [E]
     scores: np.ndarray  # float [E, T]
+    trained: tuple[Exposure, ...] = ()  # all exposures, where some were left out
 
     def __post_init__(self) -> None:
         shape = (len(self.epochs), len(self.tasks))
@@ -86,6 +87,17 @@ class RunCurve:
         """The exposures that have begun; before any training, the first one."""
         return [e for e in self.exposures if e.start < self.now] or [self.exposures[0]]
 
+    @property
+    def in_training(self) -> str:
+        """The task trained last, which may be one that was left out."""
+        every = self.trained or self.exposures
+        return ([e for e in every if e.start < self.now] or [every[0]])[-1].task
+
+    @property
+    def trained_first(self) -> str:
+        """The task trained first, which may be one that was left out."""
+        return (self.trained or self.exposures)[0].task
+
     def first_exposures(self) -> dict[str, Exposure]:
         """Each task met so far and its first exposure, in the order of training."""
         first: dict[str, Exposure] = {}
@@ -107,7 +119,10 @@ class RunCurve:
         )
 
     def without(self, left_out: set[str]) -> RunCurve | None:
-        """The run without some tasks and their exposures; None if nothing is left."""
+        """The run without some tasks and their exposures; None if nothing is left.
+
+        Which task was trained first, and which is in training, stays as it was.
+        """
         keep = [i for i, task in enumerate(self.tasks) if task not in left_out]
         exposures = tuple(e for e in self.exposures if e.task not in left_out)
         if not exposures:
@@ -117,4 +132,5 @@ class RunCurve:
             tasks=tuple(self.tasks[i] for i in keep),
             exposures=exposures,
             scores=self.scores[:, keep],
+            trained=self.trained or self.exposures,
         )

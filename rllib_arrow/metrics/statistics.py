@@ -13,6 +13,7 @@ from rllib_arrow.metrics.curve import RunCurve
 
 SE_FRACTION = 0.85
 RESAMPLES = 2000  # of a bootstrap
+ENOUGH = 5  # seeds for an interval of their mean; fewer have their range instead
 PROFILE_RESAMPLES = 500
 
 
@@ -39,6 +40,11 @@ class Paired(NamedTuple):
     mean: Interval
     higher: int  # of how many seeds the difference is above zero
     seeds: int
+
+    @property
+    def excludes_zero(self) -> bool:
+        """Whether an interval says so; a range of few seeds says nothing like it."""
+        return self.seeds >= ENOUGH and (self.mean.low > 0 or self.mean.high < 0)
 
 
 class Profile(NamedTuple):
@@ -175,7 +181,13 @@ def probability_of_improvement(
 def bootstrap_mean(
     values: np.ndarray, rng: np.random.Generator, resamples: int = RESAMPLES
 ) -> Interval:
-    """Mean of values [seeds] with a 95 % bootstrap interval."""
+    """Mean of values [seeds] with a 95 % bootstrap interval.
+
+    Fewer than `ENOUGH` values have their range instead: resamples of so few are no
+    measure of what another seed would bring.
+    """
+    if len(values) < ENOUGH:
+        return Interval(float(values.mean()), float(values.min()), float(values.max()))
     drawn = values[rng.integers(len(values), size=(resamples, len(values)))]
     low, high = np.quantile(drawn.mean(axis=1), [0.025, 0.975])
     return Interval(float(values.mean()), float(low), float(high))
@@ -187,7 +199,7 @@ def paired_difference(
     rng: np.random.Generator,
     resamples: int = RESAMPLES,
 ) -> Paired | None:
-    """Mean over shared seeds of X's value minus Y's, with a 95 % bootstrap interval.
+    """Mean over shared seeds of X's value minus Y's, as `bootstrap_mean` has it.
 
     Takes values by seed. Seeds are resampled; None if no seed has both values.
     """

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from itertools import pairwise
 
 import torch
@@ -13,6 +15,19 @@ from rllib_arrow.models.native.pictures import DOWN, NORM, UP, Stage, through_st
 from rllib_arrow.models.size import StateUnits
 
 SMALLEST = 4  # the side of the image where the encoder stops and the decoder starts
+
+
+@contextmanager
+def layer_by_layer(*networks: Encoder | Decoder) -> Iterator[None]:
+    """Has the layers themselves compute within the block, so that they can be seen."""
+    before = [network.is_native for network in networks]
+    for network in networks:
+        network.is_native = False
+    try:
+        yield
+    finally:
+        for network, is_native in zip(networks, before, strict=True):
+            network.is_native = is_native
 
 
 def images_to_float(obs: Tensor) -> Tensor:

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from rllib_arrow.models.distributions import one_hot, sample_one_hot, unimix_probs
-from rllib_arrow.models.layers import MLP, NormGRUCell, NormSiLU, initialise, linear
+from rllib_arrow.models.layers import MLP, NormGRUCell, NormSiLU, initialise
 from rllib_arrow.models.size import PAPER, ModelSize, Variant
 from rllib_arrow.models.unroll import Loops, Unroll, Weights
 
@@ -49,7 +49,7 @@ class RSSM(nn.Module):
         units = size.mlp_units
         # A linear layer over [z, one-hot a] in two parts: the action's part is a
         # look-up, made for all steps at once.
-        self.input_z = linear(size.state._replace(h=0), units)
+        self.input_z = nn.Linear(size.latent_units, units, bias=False)
         self.input_a = nn.Embedding(num_actions, units)
         self.input_norm = NormSiLU(units)
         cell = NormGRUCell if variant.gru_norm else nn.GRUCell
@@ -68,11 +68,11 @@ class RSSM(nn.Module):
             self.initial_h = nn.Parameter(torch.zeros(size.gru_units))
 
     def recur(self, h: Tensor, z: Tensor, action_part: Tensor) -> Tensor:
-        """Returns the next h; `action_part` is `input_a` of the action taken."""
-        if self.input_z.by_index:
-            x = action_part + self.input_z(z)
-        else:
-            x = torch.addmm(action_part, z, self.input_z.weight.t())
+        """Returns the next h; `action_part` is `input_a` of the action taken.
+
+        z is one-hot in each group, or zero where nothing is carried over.
+        """
+        x = torch.addmm(action_part, z, self.input_z.weight.t())
         return self.gru(self.input_norm(x), h)
 
     def infer(self, h: Tensor, image_part: Tensor) -> Tensor:

@@ -126,6 +126,10 @@ class JournaledReplayActor(ReplayActor):
         """
         return dict(Counter(origin.buffer for origin in self._minibatches.origins))
 
+    def forget_journal(self) -> None:
+        """Deletes what nobody will read once this actor is stopped."""
+        shutil.rmtree(self._journal, ignore_errors=True)
+
     def pid(self) -> int:
         """Returns the process this actor lives in."""
         return os.getpid()

@@ -113,7 +113,8 @@ def _evidence(comparison: Comparison) -> list[Table | Picture]:
         Picture(
             f"profiles_{comparison.name}",
             "Left: performance profiles of the scores at the end. Right: mean of the "
-            "paired differences by seed. Bands and bars are 95 % bootstrap intervals.",
+            "paired differences by seed. Bands and bars are 95 % bootstrap intervals; "
+            "bars of fewer than five seeds are their range.",
             partial(profiles_figure, comparison),
         )
     )

@@ -73,16 +73,18 @@ def paired_table(comparison: Comparison) -> Table:
     for method, by_metric in found.items():
         cells = [_paired_cell(by_metric.get(metric)) for metric in metrics]
         table.rows.append(Row((Cell(method), *cells)))
-    table.notes.append("Bold: the interval excludes zero.")
+    table.notes.append(
+        "Bold: the interval excludes zero. Fewer than five seeds have their range "
+        "instead of an interval, and are never bold."
+    )
     return table
 
 
 def _paired_cell(paired: Paired | None) -> Cell:
     if paired is None:
         return Cell(EMPTY)
-    sure = paired.seeds > 1 and (paired.mean.low > 0 or paired.mean.high < 0)
     text = f"{_interval(paired.mean, 2)} ({paired.higher}/{paired.seeds})"
-    return Cell(text, sure)
+    return Cell(text, paired.excludes_zero)
 
 
 def _interval(interval: Interval, decimals: int = 3) -> str:

@@ -83,8 +83,11 @@ def plasticity_figure(view: InsideView) -> Figure:
         for ax, method in zip(line, view.methods, strict=True):
             own = rows[(rows.measure == measure) & (rows.method == method)]
             _each_line(ax, own, "part", parts, "value", bands=False)
-            _value_axis(ax, measure)
             _mark_switches(ax, view)
+        limits = [ax.get_ylim() for ax in line]
+        for ax in line:  # methods side by side on one scale
+            ax.set_ylim(min(low for low, _ in limits), max(high for _, high in limits))
+            _value_axis(ax, measure)
     legend_below(figure, _lines(labels), labels)
     return figure
 
@@ -98,7 +101,7 @@ def _value_axis(ax: Axes, measure: str) -> None:
         top = ax.get_ylim()[1]
         ax.set_ylim(-0.04 * top, top)
         ax.yaxis.set_major_locator(MaxNLocator(3, min_n_ticks=2))
-    percent = PercentFormatter(1, decimals=0)
+    percent = PercentFormatter(1)  # with decimals where the axis needs them
     plain = FuncFormatter(short_number)
     ax.yaxis.set_major_formatter(percent if measure == "dormant" else plain)
 

@@ -112,7 +112,8 @@ def parts_table(inside: pd.DataFrame, setting: str, methods: list[str]) -> Table
     counted = ", ".join(f"{method} {count}" for method, count in seeds.items())
     table.notes += [
         "Mean over the tasks that were not trained last and over seeds, with 95 % "
-        "bootstrap intervals over seeds; 0 is as it was, 1 as if untrained.",
+        "bootstrap intervals over seeds (the range of fewer than five); 0 is as it "
+        "was, 1 as if untrained.",
         f"Seeds: {counted}.",
     ]
     return table

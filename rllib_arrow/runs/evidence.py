@@ -27,7 +27,12 @@ def add_statistics(comparison: Comparison) -> None:
 
     All resampling has fixed seeds, so that equal runs give equal reports.
     """
-    tasks = comparison.first_curve.tasks
+    curves = [c for r in comparison.methods.values() for c in r.curves]
+    # A sweep over tasks compares what all have met.
+    tasks = [t for t in curves[0].tasks if all(t in c.columns for c in curves)]
+    if not tasks:
+        comparison.notes.append("No task is common to all, so there are no statistics.")
+        return
     place = (comparison.suite, comparison.setting)
     scores = {m: r.final_scores(tasks) for m, r in comparison.methods.items()}
     top = max(1.0, *(float(np.quantile(s, 0.95)) for s in scores.values()))

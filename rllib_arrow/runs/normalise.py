@@ -130,6 +130,7 @@ def _from_baselines(suite: str, task: str, baselines: Sequence[Run]) -> Scale | 
     source = (
         "0 is the first and 1 the last score of the single-task ARROW runs given"
         f"{on}, both medians over seeds"
+        + ("" if runs[0].finished else ", of which none has finished yet")
     )
     return _scale(float(np.median(lows)), float(high), source)
 
@@ -189,13 +190,15 @@ def _scale(low: float, high: float, source: str) -> Scale | None:
 
 
 def _single_runs(runs: Iterable[Run], suite: str, task: str, method: str) -> list[Run]:
-    return [
+    """The finished runs; unfinished ones while none has finished."""
+    found = [
         run
         for run in runs
         if run.curve.setting == "single"
         and (run.curve.suite, run.curve.method) == (suite, method)
         and run.curve.tasks == (task,)
     ]
+    return [run for run in found if run.finished] or found
 
 
 def _explain(normaliser: Normaliser, with_baselines: bool) -> list[str]:

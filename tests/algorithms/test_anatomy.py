@@ -131,6 +131,17 @@ def test_plasticity_sees_a_unit_that_died_and_weights_that_moved():
     assert not any(layer._forward_hooks for layer in net.modules())
 
 
+def test_plasticity_is_the_same_where_pictures_are_computed_in_cpp():
+    examiner, net, probe = dreamer()
+    before = list(examiner.plasticity(probe.rows))
+    for network in (net.encoder, net.decoder):
+        network.is_native = True
+    after = list(examiner.plasticity(probe.rows))
+    assert [f[:2] for f in after] == [f[:2] for f in before]
+    assert [f.value for f in after] == pytest.approx([f.value for f in before])
+    assert net.encoder.is_native and net.decoder.is_native
+
+
 def test_a_fresh_network_is_at_its_start():
     learner = make_learner()
     start = learner._make_module()[DEFAULT_MODULE_ID]

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import logging
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from ray.rllib.algorithms.algorithm import Algorithm
 from ray.rllib.callbacks.callbacks import RLlibCallback
 
 from rllib_arrow.algorithms.env_runner import ContinualEnvRunner
+from rllib_arrow.algorithms.workers import DrivesWorkers
 from rllib_arrow.errors import UserError
 from tests.algorithms.tiny import tiny_config, train
 
@@ -33,6 +36,24 @@ class Listener(RLlibCallback):
 class Stepper(RLlibCallback):
     def on_episode_step(self, **kwargs) -> None:
         pass
+
+
+@pytest.mark.parametrize("evaluates", [False, True])
+def test_a_runner_that_is_back_is_told_once_and_of_the_right_group(evaluates):
+    told, group = [], object()
+    driver = SimpleNamespace(
+        restore_env_runners=lambda group: [2],
+        eval_env_runner_group=group if evaluates else None,
+        config="training",
+        evaluation_config="evaluation",
+        _make_on_env_runners_recreated_callbacks=lambda **call: told.append(call),
+    )
+    DrivesWorkers._recover(driver, group)
+    [call] = told
+    assert call["config"] == ("evaluation" if evaluates else "training")
+    assert call["restored_env_runner_indices"] == [2]
+    # What RLlib finds at the start of an iteration, it tells itself.
+    assert DrivesWorkers.restore_env_runners is Algorithm.restore_env_runners
 
 
 def test_episodes_hold_the_rows_that_were_played():
@@ -69,10 +90,11 @@ def test_what_a_callback_logs_is_in_the_results(ray_two_cpus, runners):
     config.env_runners(num_env_runners=runners, num_cpus_per_env_runner=0)
     config.evaluation(evaluation_interval=0)
     algorithm = config.build_algo()
-    for result in train(algorithm, 2):
-        seen = result["env_runners"]
-        if seen["num_episodes"]:
-            assert seen["my_return"] == pytest.approx(seen["episode_return_mean"])
+    played = [result["env_runners"] for result in train(algorithm, 2)]
+    played = [seen for seen in played if seen["num_episodes"]]
+    assert played
+    for seen in played:
+        assert seen["my_return"] == pytest.approx(seen["episode_return_mean"])
     algorithm.stop()
 
 
@@ -167,3 +189,10 @@ def test_an_evaluation_that_does_not_explore_is_refused_by_name():
     config = tiny_config().evaluation(evaluation_config={"explore": False})
     with pytest.raises(UserError, match=r"evaluation_config\.explore .False."):
         config.get_evaluation_config_object().validate()
+
+
+def test_a_function_that_makes_a_callback_is_taken_as_rllib_takes_it():
+    config = tiny_config().callbacks(lambda: Listener())
+    config.validate()
+    runner = ContinualEnvRunner(config=config, worker_index=1)
+    assert [type(each) for each in runner.callbacks][-1] is Listener

@@ -62,8 +62,9 @@ def assert_alike(one: DV3Learner, other: DV3Learner) -> None:
 @pytest.mark.usefixtures("traced")
 @pytest.mark.parametrize(
     "variant",
-    [{}, ALL_BEYOND, ALL_VARIANTS | ALL_BEYOND],
-    ids=["paper", "beyond", "variants"],
+    [{}, ALL_BEYOND, ALL_VARIANTS | ALL_BEYOND, {"gru_norm": True}],
+    # A variant alone starts from zeros, all of them from a learned state.
+    ids=["paper", "beyond", "variants", "gru_norm"],
 )
 def test_graphs_without_a_break_learn_what_plain_updates_learn(variant):
     compiled = make_learner(use_compile=True, **variant)
@@ -182,20 +183,25 @@ def test_a_restored_learner_goes_on_to_the_last_digit():
 
 
 @pytest.mark.usefixtures("traced")
-def test_a_compiled_run_is_not_continued_without_a_compiler(monkeypatch):
-    state = make_learner(use_compile=True).get_state()
+def test_a_compiled_run_acts_without_a_compiler_but_is_not_continued(monkeypatch):
+    compiled = make_learner(use_compile=True)
+    state = compiled.get_state()
     monkeypatch.setattr(shutil, "which", lambda name: None)
-    plain = make_learner(use_compile=False)
+    plain = make_learner(use_compile=False, seed=4)
+    plain.set_state(state)
+    pairs = zip(plain.net.parameters(), compiled.net.parameters(), strict=True)
+    assert all(torch.equal(one, other) for one, other in pairs)
+    assert plain.get_state()["compiled"] is True
     with pytest.raises(UserError, match="checkpoint is of a run with compiled"):
-        plain.set_state(state)
+        plain.learn_epoch(0, random_batches())
 
 
 def test_a_learner_that_takes_over_a_plain_run_computes_plainly_in_all_its_layers():
     learner = make_learner(use_compile=True)
-    assert learner.net.rssm.input_z.by_index
+    assert learner.net.reward_head[0].by_index
     assert learner.net.encoder.is_native and learner.net.decoder.is_native
     learner.set_state(make_learner(use_compile=False).get_state())
-    assert not learner.is_compiled and not learner.net.rssm.input_z.by_index
+    assert not learner.is_compiled and not learner.net.reward_head[0].by_index
     assert not learner.net.encoder.is_native and not learner.net.decoder.is_native
 
 

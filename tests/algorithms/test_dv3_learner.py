@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 import torch
 
+from rllib_arrow.algorithms.dv3 import learner as learner_module
 from rllib_arrow.algorithms.dv3.means import Means
 from rllib_arrow.models.rssm import Posterior
 from tests.algorithms.dv3_tools import (
@@ -298,3 +299,51 @@ def test_the_reward_loss_has_a_weight():
             + 0.1 * found["representation_loss"]
         )
         assert found["world_model_loss"] == pytest.approx(total, rel=1e-5)
+
+
+def test_every_weight_learns_in_mixed_precision():
+    learner = make_learner(mixed_precision=True)
+    before = {name: w.detach().clone() for name, w in learner.net.named_parameters()}
+    learner.learn_epoch(0, random_batches())
+    learner.learn_epoch(1, random_batches(1))
+    still = {n for n, w in learner.net.named_parameters() if torch.equal(w, before[n])}
+    assert {name for name in still if not name.startswith("slow_critic")} == set()
+
+
+def test_a_state_of_a_gpu_is_taken_over_for_the_device_at_hand():
+    learner = make_learner()
+    learner.learn_epoch(0, random_batches())
+    state = learner.get_state()
+    for optimizer in state["optimizer"].values():
+        for group in optimizer["state"]["param_groups"]:
+            group["capturable"] = True
+    learner.set_state(state)
+    learner.learn_epoch(1, random_batches(1))
+    groups = [g for o in learner._named_optimizers.values() for g in o.param_groups]
+    assert not any(group["capturable"] for group in groups)
+
+
+def test_each_optimiser_has_its_own_learning_rate_and_epsilon():
+    rates = {"world_model_lr": 1e-3, "actor_lr": 2e-3, "critic_lr": 3e-3}
+    learner = make_learner(**rates, rehearsal_interval=1, rehearsal_scale=0.5)
+    found = {
+        name.removeprefix("default_policy_"): (group["lr"], group["eps"])
+        for name, optimizer in learner._named_optimizers.items()
+        for group in optimizer.param_groups
+    }
+    assert found == {
+        "world_model": (1e-3, 1e-8),
+        "actor": (2e-3, 1e-5),
+        "critic": (3e-3, 1e-5),
+        "rehearsal": (1e-3, 1e-5),
+    }
+
+
+def test_learners_in_step_dream_apart(monkeypatch):
+    seeds = []
+    for number in (0, 1):
+        learner = make_learner()
+        monkeypatch.setattr(learner_module, "rank", lambda number=number: number)
+        learner.learn_epoch(4, random_batches())
+        seeds.append(learner._generator.initial_seed())
+    assert seeds[0] != seeds[1]

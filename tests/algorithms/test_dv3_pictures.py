@@ -51,6 +51,11 @@ def test_a_dream_equals_the_reconstruction_while_it_sees_and_then_only_uses_acti
         dream_on(module, batch, torch.Generator(), context=7)
 
 
+def test_short_sequences_are_pictured_too():
+    strips = make_strips(make_learner().net, next(random_batches(t=3)), seed=1)
+    assert strips["dream"].shape == strips["reconstruction"].shape
+
+
 def test_strips_are_written_as_png_and_returned_for_tensorboard(tmp_path):
     module, batch = make_learner().net, next(random_batches())
     kept = {key: value.copy() for key, value in batch.items()}

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pytest
 
-from rllib_arrow import QUIVER, ARROWConfig, QUIVERConfig
+from rllib_arrow import QUIVER, ARROWConfig, DV3Config, QUIVERConfig
+from rllib_arrow.algorithms import on_learners
 from rllib_arrow.settings import SettingError
 from tests.algorithms.tiny import digest, scores, tiny_config, train
 
@@ -36,6 +39,33 @@ def test_quiver_has_every_setting_of_arrow_and_one_other_default():
     }
     assert different == {"rehearsal_interval"}
     assert quiver.training(rehearsal_interval=8, gamma=0.9).rehearsal_interval == 8
+
+
+@pytest.mark.parametrize(
+    ("config", "buffer"),
+    [
+        (QUIVERConfig(), "ltdm"),
+        (QUIVERConfig().training(rehearsal_from="both"), "both"),
+        (QUIVERConfig().training(ltdm_fraction=0.0), "fifo"),
+        (DV3Config().training(rehearsal_interval=4), "fifo"),
+    ],
+)
+def test_rehearsed_minibatches_are_asked_of_the_long_term_buffer(
+    config, buffer, monkeypatch
+):
+    asked = []
+
+    class Stream:
+        waited_s = 0.0
+
+        def __init__(self, replay, count, batch_size, length, *, buffer=None, **rest):
+            asked.append((count, buffer))
+
+    monkeypatch.setattr(on_learners, "BatchStream", Stream)
+    monkeypatch.setattr(on_learners, "index_of", lambda learner: 0)
+    learner = SimpleNamespace(config=config, learn_epoch=lambda *a, **streams: {})
+    on_learners.learn_epoch(learner, replay=None, epoch=3, on_progress=None)
+    assert asked == [(1800, None), (200, buffer)]
 
 
 def test_quiver_without_rehearsal_is_refused():

@@ -165,6 +165,30 @@ def test_a_sure_policy_is_taught_another_action_through_its_logits(
     assert (likes_two(learner, batch) > 0.5) == learns
 
 
+def test_neighbours_dream_from_one_start_each_family_from_its_own():
+    learner = make_learner(rehearsal_interval=1, dream_starts=8)
+    assert learner.config.rehearsal_siblings == 4
+    batch = {k: learner._to_device(v) for k, v in next(random_batches()).items()}
+    batch["is_terminated"] = torch.arange(T * B).view(T, B) % 2 == 0
+    dreamt = []
+    loss = learner.parts.rehearsal_loss
+    learner.parts.rehearsal_loss = lambda *dream: dreamt.append(dream) or loss(*dream)
+    learner._generator.manual_seed(2)
+    learner.rehearse(batch)
+    learner._generator.manual_seed(2)
+    _, posterior = learner._posterior(batch)
+    places = torch.randperm(T * B, generator=learner._generator)[:2]
+    [(states, _, starts_continue)] = dreamt
+    expected = posterior.states.flatten(0, 1)[places].repeat_interleave(4, 0)
+    torch.testing.assert_close(states[0], expected)
+    goes_on = ~batch["is_terminated"].flatten()[places].repeat_interleave(4)
+    assert torch.equal(starts_continue, goes_on)
+
+
+def test_one_dream_in_four_is_cloned():
+    assert rehearsal.BEST_IN == 4
+
+
 def test_dreams_that_all_end_at_once_teach_nothing():
     learner = make_learner(rehearsal_interval=1)
     batch = {k: learner._to_device(v) for k, v in next(random_batches()).items()}

@@ -6,7 +6,6 @@ import pytest
 import torch
 
 from rllib_arrow.algorithms.dv3.objectives import ValuedDream
-from rllib_arrow.algorithms.dv3.spread import RANGE
 from tests.algorithms.dv3_tools import make_learner, random_batches
 
 H, N = 6, 256
@@ -39,8 +38,8 @@ def test_both_sizes_of_rewards_get_advantages_of_one_size():
     advantages = (valued.returns - valued.values[:-1]) / scale
     small, large = advantages[:, ::2].std(), advantages[:, 1::2].std()
     # A normal distribution's deviation is 1.25 of its mean distance.
-    assert small.item() == pytest.approx(1.25 / RANGE, rel=0.5)
-    assert large.item() == pytest.approx(1.25 / RANGE, rel=0.5)
+    assert small.item() == pytest.approx(1.25 / 4.12, rel=0.5)
+    assert large.item() == pytest.approx(1.25 / 4.12, rel=0.5)
     # One range for all leaves the small task next to nothing.
     returns = valued.returns.flatten()
     one_range = (returns.quantile(0.95) - returns.quantile(0.05)).clamp(min=1.0)
@@ -64,3 +63,25 @@ def test_the_head_learns_in_an_epoch_and_is_there_only_if_wanted():
     plain = make_learner()
     assert not hasattr(plain.net, "spread_head")
     assert "return_spread" not in plain.learn_epoch(0, random_batches())
+
+
+def test_an_update_divides_its_advantages_by_the_spread():
+    """An untrained head says 0, so that the floor is what is divided by."""
+    seen = []
+    for floor in (1.0, 100.0):
+        learner = make_learner(advantage_scale="state", advantage_floor=floor)
+        with torch.no_grad():
+            torch.manual_seed(0)
+            learner.net.reward_head[-1].weight.normal_(std=0.1)
+        batch = {k: learner._to_device(v) for k, v in next(random_batches()).items()}
+        loss, scales = learner.parts.actor_critic_loss, []
+        learner.parts.actor_critic_loss = lambda *given, scales=scales, loss=loss: (
+            scales.append(given[3]) or loss(*given)
+        )
+        learner._generator.manual_seed(0)
+        with torch.no_grad():
+            _, posterior = learner._posterior(batch)
+        metrics = learner.update_actor_critic(posterior, batch)
+        assert (scales[0] == floor).all()
+        seen.append(metrics["advantage_std"].item())
+    assert seen[0] == pytest.approx(100 * seen[1], rel=1e-3) and seen[0] > 0

@@ -115,3 +115,20 @@ def test_an_empty_list_is_filled_from_the_newest_whole_one_beside_it(tmp_path, c
     [line] = lines
     assert line.startswith(f"{lists[3]} is empty or cut: went on from {lists[1]}")
     assert mend_lists(STORE, PurePosixPath(tmp_path)) == []
+
+
+def test_what_cannot_be_deleted_does_not_keep_tune_from_hearing_of_the_new(
+    tmp_path, monkeypatch
+):
+    trial = make_trial(tmp_path, (0, 1, 2))
+
+    def refuse(checkpoint):
+        raise OSError("Directory not empty")
+
+    keeper = CheckpointKeeper(1)
+    with monkeypatch.context() as stuck:
+        stuck.setattr(keeper, "_delete_older", refuse)
+        keeper.on_checkpoint(1, [], None, Checkpoint(str(trial / "checkpoint_000002")))
+    assert len(names(trial)) == 4
+    keeper.on_checkpoint(2, [], None, Checkpoint(str(trial / "checkpoint_000002")))
+    assert names(trial) == ["checkpoint_000002", "evaluations.csv"]

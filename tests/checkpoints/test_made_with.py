@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import copy
+import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from rllib_arrow.checkpoints.made_with import check_made_with, write_made_with
+from rllib_arrow.checkpoints.made_with import (
+    UNNAMED,
+    check_made_with,
+    write_made_with,
+)
 from rllib_arrow.errors import UserError
 from tests.algorithms.tiny import METHODS, tiny_config
 
@@ -142,3 +147,14 @@ def test_resources_may_change_and_old_checkpoints_are_taken_as_they_are(tmp_path
     check_made_with(made(tmp_path), config)
     (tmp_path / "made_with.json").unlink()
     check_made_with(tmp_path, tiny_config("TES-SAC"))
+
+
+def test_a_checkpoint_from_before_there_were_rules_goes_on_without_them(tmp_path):
+    path = made(tmp_path)
+    content = json.loads((path / "made_with.json").read_text())
+    for name in UNNAMED:
+        content["settings"].pop(name, None)
+    (path / "made_with.json").write_text(json.dumps(content))
+    check_made_with(path, tiny_config())
+    with pytest.raises(UserError, match=r"fifo_sampling.*must stay 'uniform'"):
+        check_made_with(path, tiny_config().training(fifo_sampling="curious"))

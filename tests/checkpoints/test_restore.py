@@ -7,7 +7,9 @@ from pathlib import Path
 
 import psutil
 import pytest
+import torch
 from ray.rllib.algorithms.algorithm import Algorithm
+from ray.rllib.core.rl_module import RLModule
 
 from rllib_arrow import ARROW
 from rllib_arrow.checkpoints import restore_to_act as acting
@@ -71,6 +73,19 @@ def test_acting_starts_no_replay_and_writes_nothing_anywhere(
     assert [tree(root) for root in roots] == trees
 
 
+def test_an_evaluation_counts_the_frames_of_all_env_runners(tmp_path):
+    config = tiny_config().env_runners(num_env_runners=2, num_cpus_per_env_runner=0)
+    algorithm = config.build_algo()
+    train(algorithm, 1)
+    path = algorithm.save_to_path(tmp_path / "two")
+    [row] = acting.evaluate_checkpoint(path, episodes=1, tasks=["breakout"])
+    assert row["frames"] == algorithm.config.frames_per_epoch == 2 * 4 * 40
+    journal = Path(algorithm.run_directory.local) / "replay_journal"
+    assert any(journal.iterdir())
+    algorithm.stop()
+    assert not journal.exists()  # nobody would read it
+
+
 @pytest.mark.parametrize(
     "restore",
     [
@@ -118,4 +133,20 @@ def test_what_cannot_be_read_for_a_moment_is_passed_over_and_kept(tmp_path):
     algorithm.load_checkpoint(str(paths[2]))
     assert algorithm.iteration == 3
     assert (digest(algorithm), scores(algorithm)) == truth
+    algorithm.stop()
+
+
+def test_weights_restored_alone_are_those_that_act(run):
+    path, *_ = run
+    algorithm = tiny_config().build_algo()
+    train(algorithm, 2)
+    before = algorithm.curriculum
+    algorithm.get_module()
+    part = "learner_group/learner/rl_module"
+    algorithm.restore_from_path(path / part, component=part)
+    saved = RLModule.from_checkpoint(path / part / "default_policy").state_dict()
+    found = algorithm.get_module().state_dict()
+    assert all(torch.equal(found[name], saved[name]) for name in found)
+    algorithm.set_state({"learner_group": algorithm.learner_group.get_state()})
+    assert algorithm.curriculum is before
     algorithm.stop()

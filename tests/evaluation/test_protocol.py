@@ -93,6 +93,23 @@ def test_episodes_longer_than_the_limit_are_cut_and_counted():
     assert scores.returns.count(1.0) == 64 - scores.cut
 
 
+class Long(MixedLengths):
+    """Episodes of 12 steps, each worth 1."""
+
+    def step(self, actions: np.ndarray) -> Rows:
+        rows = super().step(actions)
+        return rows._replace(rewards=(~rows.is_first).astype(np.float32))
+
+    def _lengths(self, count: int) -> np.ndarray:
+        return np.full(count, 12)
+
+
+def test_what_a_cut_episode_goes_on_with_is_no_episode():
+    scores = play_episodes(Long(2), no_action, 8, seed=0, max_steps=10)
+    assert scores.returns == (10.0,) * 8 and scores.cut == 8
+    assert play_episodes(Long(2), no_action, 8, 0, max_steps=12).returns == (12.0,) * 8
+
+
 class Endless(MixedLengths):
     def _lengths(self, count: int) -> np.ndarray:
         return np.full(count, 10**9)

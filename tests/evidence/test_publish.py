@@ -247,6 +247,55 @@ def test_a_report_without_a_new_run_is_left_alone_unless_all_is_made_afresh(
     assert "TES-SAC" in page.read_text()
 
 
+def test_a_report_is_made_again_if_it_was_cut_off_the_last_time(
+    make_runner, plan, storage, out, monkeypatch
+):
+    make_runner(["games/default/"])[0].go()
+    publish(plan, storage, out, lambda line: None, afresh=False)
+    make_runner(["games/default-sac"])[0].go()
+    with monkeypatch.context() as broken:
+        broken.setattr(publishing, "page_tables", None)
+        with pytest.raises(TypeError):
+            publish(plan, storage, out, lambda line: None, afresh=False)
+    assert "TES-SAC (2" not in (out / "games" / "README.md").read_text()
+    publish(plan, storage, out, lambda line: None, afresh=False)
+    assert "TES-SAC (2" in (out / "games" / "README.md").read_text()
+    made_of = (out / "games" / "report" / "made_of.txt").read_text()
+    assert made_of.count(" runs/default") == 6 and "lacks" not in made_of
+
+
+def test_every_finished_single_task_run_counts(make_runner, plan, storage, out):
+    (storage / "fails").write_text("arrow_b_1")
+    make_runner(["games/single"])[0].go()
+    found = publishing._baselines(plan, plan.pages[0], storage, out)
+    names = {path.parent.name for path in found}
+    assert names == {"arrow_a_3", "arrow_b_3", "arrow_a_1"}
+
+
+def test_a_page_says_whose_single_task_runs_forward_transfer_is_measured_with(
+    make_runner, plan, storage, out
+):
+    make_runner()[0].go()
+    publish(plan, storage, out, lambda line: None)
+    line = (
+        "Forward transfer compares with single-task runs: of DV3, TES-SAC with "
+        "ARROW's.\n"
+    )
+    assert line in (out / "games" / "README.md").read_text()
+
+
+def test_the_headline_has_the_seeds_that_all_its_methods_have(monkeypatch):
+    told = {"ARROW": {1: 0.2, 2: 0.4, 3: 0.9}, "QUIVER": {2: 0.5, 3: 0.7}, "DV3": {}}
+    monkeypatch.setattr(
+        tables,
+        "_by_seed",
+        lambda runs, setting, method, metric: pd.Series(told[method]),
+    )
+    line = {"setting": "default", "metric": "ACC"}
+    cells = tables._headline_cells([None], line, ["ARROW", "DV3", "QUIVER"])
+    assert cells == ["0.65 [0.53 - 0.78], 2 seeds", "", "0.60 [0.55 - 0.65], 2 seeds"]
+
+
 def test_shipped_single_task_scores_are_the_medians_of_the_published_runs():
     scores = load_runs(ROOT / "docs/results/minatar/runs/single").scores
     last = scores[scores.epoch == scores.epoch.max()]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 from ray.tune.search.variant_generator import generate_variants
 
@@ -61,6 +62,16 @@ def test_samples_have_the_papers_seeds_and_then_new_ones():
     assert more[:5] == paper and len(set(more)) == 8
 
 
+def test_every_seed_of_a_sample_is_one_that_rllib_takes():
+    for seed in sample_seeds(60):
+        ARROWConfig().debugging(seed=seed).check_settings(rllib=True)
+        np.random.seed(seed + 2_000_000)  # as RLlib does, for the runner of that number
+    with pytest.raises(
+        UserError, match=r"seed \(5000000000\) must be a whole number in"
+    ):
+        ARROWConfig().debugging(seed=5_000_000_000).check_settings(rllib=True)
+
+
 def test_a_sweep_gives_every_value_every_seed(files):
     experiment = read_experiment(files / "base.yaml", num_samples=3)
     found = [(v["ltdm_fraction"], v["seed"]) for v in variants(experiment)]
@@ -79,8 +90,26 @@ def test_a_resumed_run_needs_what_it_was_placed_on(files, tmp_path, monkeypatch)
     experiment = read_experiment(files / "base.yaml", ["num_learners=1"])
     launch.make_tuner(experiment, location, {"CPU": 2, "GPU": 1}, [])
     with pytest.raises(UserError, match=r"num_gpus_per_learner=1.* needs 1 GPUs"):
-        launch.restore_tuner(experiment, location, {"CPU": 8})
-    assert launch.restore_tuner(experiment, location, {"CPU": 1, "GPU": 1}) == "tuner"
+        launch.restore_tuner(experiment, location, {"CPU": 8}, [])
+    (tmp_path / "run" / "experiment_state-2026-01-01.json").write_text("{}")
+    gpu = {"CPU": 1, "GPU": 1}
+    assert launch.restore_tuner(experiment, location, gpu, []) == "tuner"
+
+
+def test_a_run_that_stopped_before_tune_listed_it_begins_anew(
+    files, tmp_path, monkeypatch, capsys
+):
+    monkeypatch.setattr(launch.tune.Tuner, "restore", lambda *a, **k: pytest.fail())
+    run = tmp_path / "run"
+    experiment = read_experiment(files / "base.yaml")
+    launch.make_tuner(experiment, str(run), CLUSTER, [])
+    (run / "experiment_state-2026-01-01.json").touch()  # empty
+    tuner = launch.restore_tuner(experiment, str(run), CLUSTER, [])
+    assert isinstance(tuner, launch.tune.Tuner)
+    assert "stopped before its first epoch was over: begun" in capsys.readouterr().out
+    (run / "00000_seed=1" / "checkpoint_000000").mkdir(parents=True)
+    with pytest.raises(UserError, match="list of its trials is missing or damaged"):
+        launch.restore_tuner(experiment, str(run), CLUSTER, [])
 
 
 def test_storage_is_made_absolute_unless_it_is_an_address(tmp_path, monkeypatch):
@@ -95,7 +124,7 @@ def test_resume_refuses_other_settings_and_shows_both(files, tmp_path):
     assert json.loads((tmp_path / "run" / "experiment.json").read_text())
     changed = read_experiment(files / "base.yaml", ["gamma=0.5"])
     with pytest.raises(UserError, match=r"config\.gamma is 0\.5.*with 0\.9"):
-        launch.restore_tuner(changed, location, CLUSTER)
+        launch.restore_tuner(changed, location, CLUSTER, [])
 
 
 def test_resume_of_the_same_settings_goes_to_tune_with_a_whole_list(
@@ -112,7 +141,7 @@ def test_resume_of_the_same_settings_goes_to_tune_with_a_whole_list(
     whole.write_text('{"whole": true}')
     cut = tmp_path / "run" / "experiment_state-2026-01-02.json"
     cut.touch()
-    launch.restore_tuner(experiment, location, CLUSTER)
+    launch.restore_tuner(experiment, location, CLUSTER, [])
     assert cut.read_text() == whole.read_text()
     said = f"{cut} is empty or cut: went on from {whole}"
     assert said in capsys.readouterr().out
@@ -124,3 +153,11 @@ def test_trial_directories_say_what_varies():
     trial = SimpleNamespace(trial_id="ab12c_00003", evaluated_params=varied)
     name = "00003_ltdm_fraction=0.25,tasks=boxing,seed=42"
     assert launch.trial_dirname(trial) == name
+
+
+def test_whatever_yaml_can_say_is_written_down(files, tmp_path):
+    task = "{id: minatar/breakout, name: b, kwargs: {since: 2024-01-01}}"
+    said = f"curriculum={{suite: custom, epochs_per_task: 1, tasks: [{task}]}}"
+    experiment = read_experiment(files / "base.yaml", [said])
+    write_record(str(tmp_path / "run"), experiment)
+    assert "2024-01-01" in (tmp_path / "run" / "experiment.json").read_text()

@@ -302,3 +302,16 @@ def test_running_metrics_are_the_final_ones_once_the_run_has_ended(curve):
     final = continual_metrics(curve)
     for name, value in running_metrics(curve).items():
         assert value == final[name].value
+
+
+def test_what_was_lost_counts_also_where_the_newest_task_has_no_scale():
+    """A, B, C: B is lost while C, of which nothing is known, is trained."""
+    curve = make_curve([[0, 1, 1, 1], [0, 0, 1, 0], [0, 0, 0, 0]], [1, 1, 1])
+    found = continual_metrics(curve.without({"C"}))
+    assert found["retention"].value == 0.5
+    assert found["min_ACC"].value == 0.5
+    assert found["F"].value == 0.5
+    assert np.isnan(found["WC_ACC"].value) and "C" in found["WC_ACC"].notes[0]
+    # Where the first is left out, all others had a score before their training.
+    later = make_curve([[0, 0, 0], [0.2, 0.4, 1]], [1, 1]).without({"A"})
+    assert continual_metrics(later)["zero_shot"].value == 0.4

@@ -1,7 +1,13 @@
+import pytest
 import torch
 
 from rllib_arrow.models.distributions import _count_classes_below, sample_index
-from rllib_arrow.models.layers import NormGRUCell, StateLinear, linear
+from rllib_arrow.models.layers import (
+    NormGRUCell,
+    StateLinear,
+    initialise,
+    linear,
+)
 from rllib_arrow.models.size import StateUnits
 
 UNITS = StateUnits(h=5, groups=3, classes=4)
@@ -54,3 +60,13 @@ def test_the_normed_gru_is_dreamerv3s_with_its_update_gate_biased_to_keep():
     share = 1 / (1 + torch.exp(1 - update))
     new = torch.tanh(candidate / (1 + torch.exp(-reset)))
     torch.testing.assert_close(cell(x, h), share * new + (1 - share) * h)
+
+
+def test_weights_start_with_the_variance_of_one_over_the_mean_of_in_and_out():
+    torch.manual_seed(0)
+    layer = torch.nn.Linear(1000, 600)
+    initialise(layer)
+    std = 800**-0.5
+    assert layer.weight.std().item() == pytest.approx(std, rel=0.01)
+    assert layer.weight.abs().max().item() == pytest.approx(2 * std / 0.8796, rel=0.01)
+    assert not layer.bias.any()

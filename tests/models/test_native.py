@@ -228,7 +228,8 @@ def test_steps_of_adam_are_torchs(limit):
                 param.grad = torch.empty_like(param).copy_(torch.randn(param.shape))
             norms.append(step(adam, limit))
         moments = [value for param in params for value in adam.state[param].values()]
-        return [*norms, *params, *moments]
+        grads = [param.grad for param in params]  # as they were clipped
+        return [*norms, *params, *moments, *grads]
 
     def by_torch(adam: torch.optim.Adam, limit: float) -> Tensor:
         norm = torch.nn.utils.clip_grad_norm_(adam.param_groups[0]["params"], limit)

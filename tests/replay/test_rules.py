@@ -140,6 +140,21 @@ def test_an_adaptive_probability_decides_where_minibatches_come_from():
     assert np.mean([replay.draw(1, 1).buffer == "ltdm" for _ in range(300)]) > 0.9
 
 
+@pytest.mark.parametrize(("old", "new", "explores"), [(9, 1, 0.0), (1, 9, 1.0)])
+def test_a_change_shows_in_what_was_added_in_the_epoch_alone(old, new, explores):
+    replay = make(fraction=0, exploration_rule="after_change")
+    for epoch in range(2):
+        replay.begin_epoch()
+        for serial in range(4 * epoch, 4 * epoch + 4):
+            replay.add(make_chunk(serial, LENGTH))
+        draws = [replay.draw(4, 3) for _ in range(10)]
+        serials = np.array([draw.origin.serials for draw in draws])
+        losses = np.ones((10, 4)) if epoch == 0 else np.where(serials < 4, old, new)
+        replay.note_losses([draw.origin for draw in draws], losses.astype(float))
+    assert (serials < 4).any() and (serials >= 4).any()
+    assert replay.exploration == explores
+
+
 def test_only_some_parts_want_losses():
     assert not uses_losses({})
     assert not uses_losses({"fifo_retention": "local_forgetting"})

@@ -41,6 +41,16 @@ def test_scores_are_normalised_by_medians_over_the_single_task_arrow_runs(tmp_pa
     assert (scale.low, scale.high) == (10, 32)  # medians of 10, 12, 8; 30, 32, 100
 
 
+def test_unfinished_single_task_runs_count_only_while_none_has_finished(tmp_path):
+    run = write_run(tmp_path / "run", SCORES, [1, 1])
+    single = write_singles(tmp_path / "single", a=(10, 30), seed=1)
+    write_run(single / "two", {"A": [10, 12]}, [9], setting="single", seed=2)
+    scale = analyse([run], [single]).normalisers["toy"].scales["A"]
+    assert scale.high == 30 and "finished" not in scale.source
+    only = analyse([run], [single / "two"]).normalisers["toy"].scales["A"]
+    assert only.high == 12 and "none has finished yet" in only.source
+
+
 def test_metrics_from_files_match_the_numbers_worked_by_hand(tmp_path):
     run = write_run(tmp_path / "run", SCORES, [1, 1])
     results = analyse([run], [write_singles(tmp_path / "single")])

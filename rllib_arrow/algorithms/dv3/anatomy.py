@@ -14,7 +14,7 @@ from rllib_arrow.algorithms.dv3.rl_module import DV3RLModule
 from rllib_arrow.inside.anatomy import Anatomy, Arrays, Finding, actor_critic_drift
 from rllib_arrow.metrics import drift
 from rllib_arrow.models.distributions import one_hot, two_hot_loss, two_hot_mean
-from rllib_arrow.models.images import images_to_float
+from rllib_arrow.models.images import images_to_float, layer_by_layer
 from rllib_arrow.models.rssm import Posterior
 
 STORIES = 2  # sequences of a probe set that are drawn
@@ -100,10 +100,11 @@ class DreamerAnatomy(Anatomy):
         }
 
     def use_all(self, net: DV3RLModule, rows: Arrays, seed: int) -> None:
-        questions = self.questions(net, rows, seed)
-        self.answers(net, rows, questions, seed)
-        _, h, z = _Rows(net, rows, seed).states_of(questions)
-        net.decoder(torch.cat([h, z], dim=-1))
+        with layer_by_layer(net.encoder, net.decoder):
+            questions = self.questions(net, rows, seed)
+            self.answers(net, rows, questions, seed)
+            _, h, z = _Rows(net, rows, seed).states_of(questions)
+            net.decoder(torch.cat([h, z], dim=-1))
 
     def strip(self, net: DV3RLModule, rows: Arrays, seed: int) -> np.ndarray:
         # A dream knows of no reset, so those without one come first.

@@ -39,7 +39,8 @@ class BeyondConfig(ContinualConfig):
     cloning: bool = setting(
         False,
         "Remember with each row what the agent thought there (its policy and its "
-        "value, two bytes a number) and keep it near that on long-term rows.",
+        "value, two bytes a number) and keep it near that on long-term rows; only "
+        "where there is a long-term buffer.",
     )
     cloning_scale: float = setting(
         0.05, "Weight of the KL to the policy that acted.", ">= 0"

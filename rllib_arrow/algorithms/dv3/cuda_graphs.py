@@ -29,11 +29,18 @@ def record(
     update: Callable[[Batch], Any], batch: Batch, generator: torch.Generator
 ) -> tuple[Any, Callable[[], None]]:
     """Records an update on a GPU; returns its results' place and how to run it."""
+    stream, before = torch.cuda.current_stream(), generator.clone_state()
     graph = torch.cuda.CUDAGraph()
     graph.register_generator_state(generator)
-    # The thread that brings the next minibatches may go on allocating meanwhile.
-    with torch.cuda.graph(graph, capture_error_mode="thread_local"):
-        results = update(batch)
+    try:
+        # The thread that brings the next minibatches may go on allocating meanwhile.
+        with torch.cuda.graph(graph, capture_error_mode="thread_local"):
+            results = update(batch)
+    except BaseException:
+        # A recording that fails to end leaves its stream and generator in place.
+        torch.cuda.set_stream(stream)
+        generator.graphsafe_set_state(before)
+        raise
     return results, graph.replay
 
 

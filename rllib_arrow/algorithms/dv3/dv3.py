@@ -54,7 +54,8 @@ class DV3Config(BeyondConfig):
     interleaved: bool = setting(
         False,
         "Train the actor-critic after each world-model update, from the same "
-        "minibatch, instead of all the one and then all the other.",
+        "minibatch, instead of all the one and then all the other; both as often as "
+        "the larger of the two numbers says.",
     )
     batch_size_B: int = setting(
         16, "Sequences in a minibatch, over all learners.", ">= 1"
@@ -102,8 +103,9 @@ class DV3Config(BeyondConfig):
     )
     use_compile: bool | Literal["auto"] = setting(
         "auto",
-        "Compile the updates with `torch.compile`. `auto`: on a CPU, where a C++ "
-        "compiler is found and the whole run has 2,000 updates or more.",
+        "Compile the updates, with C++ of this package and `torch.compile`. `auto`: on "
+        "a CPU, where a C++ compiler is found and the whole run has 2,000 updates or "
+        "more.",
     )
     mixed_precision: bool = setting(
         False, "Compute in bfloat16; weights stay in float32."
@@ -244,8 +246,10 @@ class DV3(ContinualAlgorithm):
             partial(_draw_strips, batch=batch, seed=self.config.seed)
         )
         strips = next(iter(calls)).get()
-        directory = self.run_directory.local
-        save_strips(strips, directory / "pictures" / f"epoch_{epoch:06d}")
+        directory, folder = self.run_directory.local, f"pictures/epoch_{epoch:06d}"
+        save_strips(strips, directory / folder)
+        for file in sorted((directory / folder).iterdir()):  # to a remote storage too
+            self.run_directory.write(f"{folder}/{file.name}", file.read_bytes())
         with SummaryWriter(directory.as_posix()) as writer:
             for name, pixels in strips.items():
                 writer.add_image(f"pictures/{name}", pixels, epoch, dataformats="HWC")

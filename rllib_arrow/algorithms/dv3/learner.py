@@ -48,11 +48,14 @@ class DV3Learner(GradientSteps, TorchLearner):
         torch.utils.deterministic.fill_uninitialized_memory = False
         if self._device.type == "cpu":
             keep_freed_memory()
+        else:
+            torch.cuda.set_device(self._device)  # whose streams record updates
         self.net: DV3RLModule = self.module[DEFAULT_MODULE_ID]
         self._generator = torch.Generator(self._device)
         self._return_quantiles = torch.tensor([0.05, 0.95], device=self._device)
         params = self.net.parameters() if self.config.l2_init_scale else ()
         self._initial_weights = {param: param.detach().clone() for param in params}
+        self._lacks_compiler = False
         self._compute(self._decides_to_compile())
         # All that was loaded stays; the collector need not look at it with each update.
         gc.freeze()
@@ -114,24 +117,26 @@ class DV3Learner(GradientSteps, TorchLearner):
 
     def get_state(self, *args: Any, **kwargs: Any) -> dict[str, Any]:
         """Returns RLlib's state, and which way the numbers were computed."""
-        return super().get_state(*args, **kwargs) | {COMPILED: self.is_compiled}
+        compiled = self.is_compiled or self._lacks_compiler
+        return super().get_state(*args, **kwargs) | {COMPILED: compiled}
 
     def set_state(self, state: dict[str, Any]) -> None:
         """Takes over the state, also one older than what this learner has reached.
 
         It goes on computing as the learner did that the state comes from: the last
-        digits differ between compiled code and the code as it stands.
+        digits differ between compiled code and the code as it stands. A compiler is
+        asked for when there is something to compute: acting needs none.
         """
         self._weights_seq_no = 0
         super().set_state(state)
         self._forget_recordings()
         # A whole state that does not tell is older than the choice.
         untold = COMPONENT_OPTIMIZER not in state and self.is_compiled
-        compiled = state.get(COMPILED, untold)
-        if compiled != self.is_compiled:
-            if compiled:
-                require_compiler("The checkpoint is of a run with compiled updates")
+        able = self._device.type == "cpu" or self.config.use_compile is True
+        compiled = able and state.get(COMPILED, untold)
+        if compiled != self.is_compiled and (not compiled or is_buildable()):
             self._compute(compiled)
+        self._lacks_compiler = compiled and not self.is_compiled
 
     def _set_optimizer_state(self, state: dict[str, Any]) -> None:
         """Copies the moments into the memory layout of their weights.
@@ -143,6 +148,8 @@ class DV3Learner(GradientSteps, TorchLearner):
         known = self._named_optimizers.keys() & state.keys()
         super()._set_optimizer_state({name: state[name] for name in known})
         for optimizer in self._named_optimizers.values():
+            for group in optimizer.param_groups:  # of a run on another device
+                group["capturable"] = self._device.type == "cuda"
             for param, moments in optimizer.state.items():
                 for key, moment in moments.items():
                     if moment.shape == param.shape:
@@ -173,6 +180,9 @@ class DV3Learner(GradientSteps, TorchLearner):
         Raises:
             FloatingPointError: when a loss or a gradient norm is not finite.
         """
+        if self._lacks_compiler:
+            require_compiler("The checkpoint is of a run with compiled updates")
+            self._compute(True)
         started = time.perf_counter()
         seed = derive_seed(self.config.seed, "learner", epoch, rank())
         self._generator.manual_seed(seed)

@@ -126,12 +126,14 @@ def value_dream(
     with autocast(config, states.device):
         if probs is None:
             probs = net.actor(states[:-1])
+        # With gradients first: before torch 2.10 autocast goes on using weights that it
+        # has cast without.
+        value_logits = net.critic(states[:-1])
         with torch.no_grad():
             reward_logits = net.reward_head(states[1:])
             continue_logits = net.continue_head(states[1:]).squeeze(-1)
             slow_logits = net.slow_critic(states[:-1])
             last_logits = net.critic(states[-1:])
-        value_logits = net.critic(states[:-1])
     rewards, slow_values = two_hot_mean(reward_logits), two_hot_mean(slow_logits)
     discounts = config.gamma * torch.sigmoid(continue_logits.float())
     values = two_hot_mean(torch.cat([value_logits.detach(), last_logits]))

@@ -84,10 +84,11 @@ def make_strips(
     """
     generator = torch.Generator(_device(module)).manual_seed(seed)
     reconstructed = reconstruct(module, batch, generator)
-    dreamt = dream_on(module, batch, generator)
+    context = min(CONTEXT, batch["actions"].shape[1])
+    dreamt = dream_on(module, batch, generator, context)
     return {
         "reconstruction": strip(batch["obs"], reconstructed),
-        "dream": strip(batch["obs"], dreamt, CONTEXT),
+        "dream": strip(batch["obs"], dreamt, context),
     }
 
 

@@ -9,7 +9,7 @@ struct Adam {
 };
 
 // Tensors come in fives: weights, gradient, mean, mean of squares, and the steps taken.
-// Tells the gradient's norm before clipping.
+// Tells the gradient's norm before clipping, and leaves the gradient clipped.
 void adam_step(const Adam* adam, float* const* tensors, const int64_t* lengths,
                int64_t count, float* told) {
   double squares = 0.0;
@@ -37,9 +37,10 @@ void adam_step(const Adam* adam, float* const* tensors, const int64_t* lengths,
     const float step = *five[4] += 1.0f;
     const float rate = adam->learning_rate / (1.0 - std::pow(adam->beta1, step));
     const float unbias = 1.0 / std::sqrt(1.0 - std::pow(adam->beta2, step));
-    const float* grad = five[1];
+    float* grad = five[1];
     by_register(lengths[t], [&](int64_t i, int64_t left) {
       const Vec g = load_some(grad + i, left) * share;
+      if (share < 1.0f) store_some(grad + i, g, left);
       Vec m = load_some(mean + i, left), v = load_some(variance + i, left);
       m += (g - m) * take1;
       v = v * keep2 + g * g * take2;

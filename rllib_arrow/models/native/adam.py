@@ -22,7 +22,8 @@ class Adam(ctypes.Structure):
 def native_step(optimizer: torch.optim.Adam, limit: float) -> Tensor:
     """Clips the gradient by its norm, takes the step, returns the norm before.
 
-    The moments are torch's own, made by torch with the first step.
+    The gradient is left as it was clipped, as torch leaves it. The moments are torch's
+    own, made by torch with the first step.
     """
     group = optimizer.param_groups[0]
     params, state = group["params"], optimizer.state
@@ -34,7 +35,7 @@ def native_step(optimizer: torch.optim.Adam, limit: float) -> Tensor:
     for param in params:
         moments, grad = state[param], param.grad
         if grad.stride() != param.stride():
-            grad = torch.empty_like(param).copy_(grad)
+            grad = param.grad = torch.empty_like(param).copy_(grad)
         each = param, grad, moments["exp_avg"], moments["exp_avg_sq"], moments["step"]
         places += [tensor.data_ptr() for tensor in each]
     adam = Adam(group["lr"], *group["betas"], group["eps"], limit)
