@@ -10,7 +10,6 @@ from typing import Any
 from ray.rllib.utils.checkpoints import Checkpointable
 
 from rllib_arrow import ALGORITHMS
-from rllib_arrow.algorithms.unsupported import IDLE
 from rllib_arrow.checkpoints.save_and_restore import SealedCheckpoints
 from rllib_arrow.checkpoints.seal import CheckpointError, check_seal
 from rllib_arrow.errors import UserError
@@ -46,13 +45,7 @@ def restore_to_act(path: str | Path) -> SealedCheckpoints:
     config.evaluation(
         evaluation_num_env_runners=0, evaluation_parallel_to_training=False
     )
-    # What only training would ask for: a compiler, and settings of earlier versions.
-    if hasattr(config, "use_compile"):
-        config.use_compile = False
-    usual = algorithm_class.get_default_config()
-    for name in IDLE:
-        if hasattr(usual, name):
-            setattr(config, name, getattr(usual, name))
+    config.forget_training()
     try:
         return algorithm_class.from_checkpoint(
             path.as_posix(), config=config, to_act=True, seal_checked=True
