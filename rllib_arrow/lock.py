@@ -77,8 +77,9 @@ def _open_locked(file: Path, busy: str) -> int:
             os.close(descriptor)
             raise UserError(f"{file.parent}: {busy}: {holder}") from None
         except OSError as error:
+            if not _read(descriptor):  # else somebody's who got his lock
+                file.unlink(missing_ok=True)
             os.close(descriptor)
-            file.unlink(missing_ok=True)
             problem = f"its file system cannot lock files ({error.strerror})"
             remedy = "use another, or mount it with locks"
             raise UserError(f"{file.parent}: {problem}: {remedy}") from None

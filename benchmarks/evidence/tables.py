@@ -266,7 +266,7 @@ def headline_table(plan: Plan, reports: dict[str, Runs]) -> str:
     for line in plan.headline:
         names = (f"{line['page']}/{report}" for report in ("report", "quiver"))
         found = [reports[name] for name in names if name in reports]
-        if cells := _headline_cells(found, line, head[1:]):
+        if any(cells := _headline_cells(found, line, head[1:])):
             rows.append([f"[{line['text']}]({line['page']}/README.md)", *cells])
     return markdown(head, rows)
 

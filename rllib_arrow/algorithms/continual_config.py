@@ -10,7 +10,7 @@ from ray.rllib.algorithms.algorithm_config import AlgorithmConfig
 from ray.rllib.utils.annotations import override
 
 from rllib_arrow import CONTINUAL
-from rllib_arrow.algorithms.unsupported import refuse_unsupported
+from rllib_arrow.algorithms.unsupported import IDLE, refuse_unsupported
 from rllib_arrow.curriculum.schedule import Curriculum
 from rllib_arrow.curriculum.task_scheduler import (
     TaskScheduler,
@@ -235,6 +235,13 @@ class ContinualConfig(DeclaredSettings, AlgorithmConfig):
         if size % max(1, learners):
             problem = f"must divide the {size} sequences of a minibatch evenly"
             raise SettingError("num_learners", learners, problem)
+
+    def forget_training(self) -> None:
+        """Leaves nothing that would be refused, or asked for, where one only acts."""
+        usual = self.algo_class.get_default_config()
+        for name in IDLE:
+            if hasattr(usual, name):
+                setattr(self, name, getattr(usual, name))
 
     def _check_first_epoch(self) -> None:
         """Raises if the first epoch leaves nothing in the replay to learn from."""

@@ -44,9 +44,9 @@ IDLE = {
     "min_time_s_per_iteration": "an iteration is one epoch",
     "min_train_timesteps_per_iteration": "an iteration is one epoch",
     "min_sample_timesteps_per_iteration": "an iteration is one epoch",
-    "num_epochs": "set how many updates an epoch has",
-    "minibatch_size": "set the sequences of a minibatch",
-    "train_batch_size": "set the sequences of a minibatch",
+    "num_epochs": "set how many updates an epoch has (..._updates, updates_per_epoch)",
+    "minibatch_size": "set batch_size_B, or TES-SAC's train_batch_size_per_learner",
+    "train_batch_size": "set batch_size_B, or TES-SAC's train_batch_size_per_learner",
     "clip_rewards": "give a task a reward_scale",
     "replay_buffer_config": "set replay_capacity_chunks",
     "num_steps_sampled_before_learning_starts": "the first epoch is played at random",
@@ -82,8 +82,8 @@ def _refuse_namesakes(config: AlgorithmConfig) -> None:
             problem = f"must be left alone: set {', '.join(others)}"
             raise SettingError(name, value, problem)
     for name, instead in IDLE.items():
-        value = getattr(config, name, None)
-        if name not in declared and value != getattr(default, name, None):
+        value, usual = getattr(config, name, None), getattr(default, name, None)
+        if name not in declared and value != usual and (value or usual):
             raise SettingError(name, value, f"must be left alone: {instead}")
 
 

@@ -45,6 +45,7 @@ def restore_to_act(path: str | Path) -> SealedCheckpoints:
     config.evaluation(
         evaluation_num_env_runners=0, evaluation_parallel_to_training=False
     )
+    config.forget_training()
     try:
         return algorithm_class.from_checkpoint(
             path.as_posix(), config=config, to_act=True, seal_checked=True

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable
-from functools import partial
+from collections.abc import Callable, Iterable
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
 from ray.rllib.callbacks.callbacks import RLlibCallback
@@ -132,7 +132,12 @@ def with_scheduler(callbacks: Any, curriculum: Curriculum) -> list[Any]:
 def class_of(entry: Any) -> type:
     """Returns the class of a callback, which may come with arguments in a partial.
 
-    Of a function that makes one the class is not known: RLlib's own stands for it.
+    A function that makes one is called, once, to see what it makes.
     """
     found = entry.func if isinstance(entry, partial) else entry
-    return found if isinstance(found, type) else RLlibCallback
+    return found if isinstance(found, type) else _made_by(entry)
+
+
+@cache
+def _made_by(function: Callable[[], Any]) -> type:
+    return type(function())

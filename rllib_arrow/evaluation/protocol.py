@@ -47,8 +47,9 @@ def play_episodes(
     Taking the first episodes to finish, wherever they finish, would favour short
     ones. Here every environment owes its share from the start, and what it plays
     after that is not looked at. An episode that does not end within `max_steps` is
-    cut there and its return so far counts; what it goes on with is passed over, for
-    as many steps again. `TimeoutError` if all takes longer than `timeout_s`.
+    cut there and its return so far counts; what is left of it is passed over, unless
+    it is as long again, which counts as another that was cut. `TimeoutError` if all
+    takes longer than `timeout_s`.
     """
     owed = episodes_per_env(episodes, env.num_envs)
     returns: list[list[float]] = [[] for _ in range(env.num_envs)]

@@ -99,9 +99,6 @@ def restore_tuner(
     A run that was stopped before Tune listed its trials has none to go on with.
     """
     check_same_run(experiment, location)
-    # Tune goes on with the settings that it wrote down, also in a smaller cluster.
-    config = place_learners(experiment, cluster)[0] | placed_settings(location)
-    check_resources(experiment, config, cluster)
     store, path = fs.FileSystem.from_uri(location)
     for line in mend_lists(store, PurePosixPath(path)):
         print(line)
@@ -110,8 +107,11 @@ def restore_tuner(
             problem = "Tune's list of its trials is missing or damaged, so the run"
             remedy = "its checkpoints can be evaluated"
             raise UserError(f"{location}: {problem} cannot be resumed; {remedy}")
-        print(f"{location}: stopped before its first epoch was over: begun anew")
+        print(f"{location}: stopped before its first checkpoint: begun anew")
         return make_tuner(experiment, location, cluster, callbacks)
+    # Tune goes on with the settings that it wrote down, also in a smaller cluster.
+    config = place_learners(experiment, cluster)[0] | placed_settings(location)
+    check_resources(experiment, config, cluster)
     return tune.Tuner.restore(location, trainable=experiment.run, resume_errored=True)
 
 

@@ -67,7 +67,7 @@ def retention(curve: RunCurve) -> Value:
     training, each since it was last trained; one that was not above random after its
     training is left out.
     """
-    latest = {exposure.task: exposure for exposure in curve.begun()}
+    latest = {e.task: e for e in curve.begun() if e.start < curve.now}
     latest.pop(curve.in_training, None)
     if not latest:
         return undefined("needs a second task")
@@ -95,8 +95,11 @@ def min_accuracy(curve: RunCurve) -> Value:
 
     Earlier tasks are those met so far except the one in training.
     """
-    current = curve.in_training
-    earlier = [e for task, e in curve.first_exposures().items() if task != current]
+    earlier = [
+        exposure
+        for task, exposure in curve.first_exposures().items()
+        if task != curve.in_training and exposure.start < curve.now
+    ]
     if not earlier:
         return undefined("needs a second task")
     lows = [curve.within(e.task, e.end, curve.now).min() for e in earlier]

@@ -109,7 +109,11 @@ def median_series(
         row[known] = series[index[known]]
     # NumPy's quantile of numbers with NaNs among them is slow: column by column.
     quantile = np.nanquantile if np.isnan(rows).any() else np.quantile
-    q25, median, q75 = quantile(rows, [0.25, 0.5, 0.75], axis=0)
+    q25, median, q75 = np.full((3, len(epochs)), np.nan)
+    some = ~np.isnan(rows).all(axis=0)
+    q25[some], median[some], q75[some] = quantile(
+        rows[:, some], [0.25, 0.5, 0.75], axis=0
+    )
     frames = np.array([frames_at[e] for e in epochs.tolist()])
     return Series(epochs, frames, median, q25, q75)
 

@@ -45,8 +45,11 @@ def area_transfer(curve: RunCurve, single: Mapping[str, SingleTask]) -> Value:
 
 def zero_shot(curve: RunCurve) -> Value:
     """zero_shot: mean over tasks but the first of the last score before training."""
-    first = curve.trained_first
-    later = [e for task, e in curve.first_exposures().items() if task != first]
+    later = [
+        exposure
+        for task, exposure in curve.first_exposures().items()
+        if task != curve.trained_first and exposure.start < curve.now
+    ]
     if not later:
         return undefined("needs a second task")
     return mean_value([curve.score(e.task, e.start) for e in later], [])

@@ -14,6 +14,7 @@ from rllib_arrow.metrics.statistics import SampleEfficiency, sample_efficiency
 from rllib_arrow.metrics.value import Value, undefined
 from rllib_arrow.runs.evidence import add_statistics
 from rllib_arrow.runs.normalise import Normaliser, build_normaliser
+from rllib_arrow.runs.pooled import pooled_settings
 from rllib_arrow.runs.read import Run, same_curriculum, split_method
 from rllib_arrow.runs.results import (
     RATIO,
@@ -183,6 +184,11 @@ def _method_result(
     for run in runs:
         if not run.finished:
             notes.append(f"{run.label}: {_progress(run, run in waiting)}")
+    for name, different in pooled_settings(used).items():
+        notes.append(
+            f"{method}: its runs differ in {name} ({', '.join(different)}), and their "
+            "seeds are pooled; label_settings tells such runs apart."
+        )
     single = normaliser.single_tasks(runs[0].curve.method, singles)
     pairs = [(run.curve, normaliser.curve(run.curve)) for run in used]
     # A sweep over tasks may have runs of which no task has a scale.

@@ -12,6 +12,7 @@ from ray.rllib.callbacks.callbacks import RLlibCallback
 
 from rllib_arrow.algorithms.env_runner import ContinualEnvRunner
 from rllib_arrow.algorithms.workers import DrivesWorkers
+from rllib_arrow.curriculum.task_scheduler import TaskScheduler, class_of
 from rllib_arrow.errors import UserError
 from tests.algorithms.tiny import tiny_config, train
 
@@ -195,4 +196,15 @@ def test_a_function_that_makes_a_callback_is_taken_as_rllib_takes_it():
     config = tiny_config().callbacks(lambda: Listener())
     config.validate()
     runner = ContinualEnvRunner(config=config, worker_index=1)
-    assert [type(each) for each in runner.callbacks][-1] is Listener
+    streams, _ = runner.sample(epoch=0, task="breakout")
+    listener = runner.callbacks[-1]
+    assert type(listener) is Listener and listener.episodes and streams
+
+
+def test_a_function_may_make_the_rule_that_switches_tasks():
+    class Mine(TaskScheduler):
+        pass
+
+    config = tiny_config().callbacks(lambda: Mine())
+    config.validate()
+    assert [class_of(entry) for entry in config.callbacks_class] == [Mine]

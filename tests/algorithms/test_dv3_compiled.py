@@ -192,6 +192,9 @@ def test_a_compiled_run_acts_without_a_compiler_but_is_not_continued(monkeypatch
     pairs = zip(plain.net.parameters(), compiled.net.parameters(), strict=True)
     assert all(torch.equal(one, other) for one, other in pairs)
     assert plain.get_state()["compiled"] is True
+    weights = plain.get_state(components="rl_module")
+    plain.set_state({k: v for k, v in weights.items() if k != "compiled"})
+    assert plain.get_state()["compiled"] is True
     with pytest.raises(UserError, match="checkpoint is of a run with compiled"):
         plain.learn_epoch(0, random_batches())
 

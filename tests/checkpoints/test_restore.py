@@ -136,6 +136,13 @@ def test_what_cannot_be_read_for_a_moment_is_passed_over_and_kept(tmp_path):
     algorithm.stop()
 
 
+def test_acting_asks_for_no_compiler(run, monkeypatch):
+    path, *_ = run
+    taken = classmethod(lambda cls, path, config, **rest: config)
+    monkeypatch.setattr(ARROW, "from_checkpoint", taken)
+    assert acting.restore_to_act(path).use_compile is False
+
+
 def test_weights_restored_alone_are_those_that_act(run):
     path, *_ = run
     algorithm = tiny_config().build_algo()

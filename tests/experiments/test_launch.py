@@ -89,9 +89,9 @@ def test_a_resumed_run_needs_what_it_was_placed_on(files, tmp_path, monkeypatch)
     location = str(tmp_path / "run")
     experiment = read_experiment(files / "base.yaml", ["num_learners=1"])
     launch.make_tuner(experiment, location, {"CPU": 2, "GPU": 1}, [])
+    (tmp_path / "run" / "experiment_state-2026-01-01.json").write_text("{}")
     with pytest.raises(UserError, match=r"num_gpus_per_learner=1.* needs 1 GPUs"):
         launch.restore_tuner(experiment, location, {"CPU": 8}, [])
-    (tmp_path / "run" / "experiment_state-2026-01-01.json").write_text("{}")
     gpu = {"CPU": 1, "GPU": 1}
     assert launch.restore_tuner(experiment, location, gpu, []) == "tuner"
 
@@ -106,7 +106,7 @@ def test_a_run_that_stopped_before_tune_listed_it_begins_anew(
     (run / "experiment_state-2026-01-01.json").touch()  # empty
     tuner = launch.restore_tuner(experiment, str(run), CLUSTER, [])
     assert isinstance(tuner, launch.tune.Tuner)
-    assert "stopped before its first epoch was over: begun" in capsys.readouterr().out
+    assert "stopped before its first checkpoint: begun" in capsys.readouterr().out
     (run / "00000_seed=1" / "checkpoint_000000").mkdir(parents=True)
     with pytest.raises(UserError, match="list of its trials is missing or damaged"):
         launch.restore_tuner(experiment, str(run), CLUSTER, [])

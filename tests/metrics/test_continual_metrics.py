@@ -312,6 +312,9 @@ def test_what_was_lost_counts_also_where_the_newest_task_has_no_scale():
     assert found["min_ACC"].value == 0.5
     assert found["F"].value == 0.5
     assert np.isnan(found["WC_ACC"].value) and "C" in found["WC_ACC"].notes[0]
+    early = continual_metrics(curve.without({"A"}).until(1))  # while A is trained
+    for name in ("retention", "min_ACC", "zero_shot"):
+        assert early[name].notes == ("needs a second task",), name
     # Where the first is left out, all others had a score before their training.
     later = make_curve([[0, 0, 0], [0.2, 0.4, 1]], [1, 1]).without({"A"})
     assert continual_metrics(later)["zero_shot"].value == 0.4

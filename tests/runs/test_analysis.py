@@ -216,6 +216,28 @@ def test_the_threshold_is_that_of_the_methods_compared(tmp_path):
     assert ratio.efficiency.threshold == pytest.approx(2 * 0.85)
 
 
+def test_runs_of_one_method_with_other_settings_are_told_of(tmp_path):
+    same = {"entropy_scale": 0.001, "num_env_runners": 1, "f": "<f at 0x7f01>"}
+    placed = same | {"num_env_runners": 0, "f": "<f at 0x7f02>"}
+    for seed, params in {1: same, 2: placed, 3: None}.items():
+        run = write_run(tmp_path / str(seed), SCORES, [1, 1], seed=seed)
+        if params:
+            (run / "params.json").write_text(json.dumps(params | {"seed": seed}))
+    single = write_singles(tmp_path / "single")
+    [plain] = analyse(
+        [tmp_path / str(seed) for seed in (1, 2, 3)], [single]
+    ).comparisons
+    assert "differ in" not in " ".join(plain.notes)
+    other = write_run(tmp_path / "4", SCORES, [1, 1], seed=4)
+    told = same | {"entropy_scale": 0.003, "gamma": 0.9, "num_env_runners": 4}
+    (other / "params.json").write_text(json.dumps(told))
+    [mixed] = analyse([tmp_path / str(n) for n in (1, 2, 3, 4)], [single]).comparisons
+    notes = " ".join(mixed.notes)
+    assert "ARROW: its runs differ in entropy_scale (0.001, 0.003), and" in notes
+    assert "differ in gamma (left alone, 0.9)" in notes
+    assert "differ in num_env_runners (1, 4)" in notes and "differ in f " not in notes
+
+
 def test_baselines_must_hold_single_task_runs(tmp_path):
     run = write_run(tmp_path / "run", SCORES, [1, 1])
     with pytest.raises(UserError, match="none of the 1 runs has the setting 'single'"):

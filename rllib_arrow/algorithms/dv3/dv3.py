@@ -147,6 +147,11 @@ class DV3Config(BeyondConfig):
         return self.minibatches()._replace(count=count)
 
     @override(ContinualConfig)
+    def forget_training(self) -> None:
+        super().forget_training()
+        self.use_compile = False  # which asks for a compiler
+
+    @override(ContinualConfig)
     def anatomy(self) -> Anatomy:
         from rllib_arrow.algorithms.dv3.anatomy import DreamerAnatomy
 

@@ -24,10 +24,12 @@ from rllib_arrow.algorithms.dv3.memory import keep_freed_memory
 from rllib_arrow.algorithms.dv3.rl_module import DV3RLModule
 from rllib_arrow.algorithms.dv3.update_parts import CompiledParts, Parts
 from rllib_arrow.algorithms.peers import all_agree, rank, world_size
+from rllib_arrow.errors import UserError
 from rllib_arrow.models.native.build import is_buildable, keep_compiled_code
 from rllib_arrow.seeding import derive_seed
 
 COMPILED = "compiled"
+OF_COMPILED = "The checkpoint is of a run with compiled updates"
 
 
 class DV3Learner(GradientSteps, TorchLearner):
@@ -131,7 +133,8 @@ class DV3Learner(GradientSteps, TorchLearner):
         super().set_state(state)
         self._forget_recordings()
         # A whole state that does not tell is older than the choice.
-        untold = COMPONENT_OPTIMIZER not in state and self.is_compiled
+        before = self.is_compiled or self._lacks_compiler
+        untold = COMPONENT_OPTIMIZER not in state and before
         able = self._device.type == "cpu" or self.config.use_compile is True
         compiled = able and state.get(COMPILED, untold)
         if compiled != self.is_compiled and (not compiled or is_buildable()):
@@ -180,9 +183,13 @@ class DV3Learner(GradientSteps, TorchLearner):
         Raises:
             FloatingPointError: when a loss or a gradient norm is not finite.
         """
-        if self._lacks_compiler:
-            require_compiler("The checkpoint is of a run with compiled updates")
+        # All learners keep step, so all stop if one has no compiler.
+        if not all_agree(not self._lacks_compiler, self._device):
+            require_compiler(OF_COMPILED)
+            if world_size() > 1:
+                raise UserError(f"{OF_COMPILED}, but not every learner can compile.")
             self._compute(True)
+            self._lacks_compiler = False
         started = time.perf_counter()
         seed = derive_seed(self.config.seed, "learner", epoch, rank())
         self._generator.manual_seed(seed)
