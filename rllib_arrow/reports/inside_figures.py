@@ -82,6 +82,8 @@ def plasticity_figure(view: InsideView) -> Figure:
     for line, measure in zip(axes, measures, strict=True):
         for ax, method in zip(line, view.methods, strict=True):
             own = rows[(rows.measure == measure) & (rows.method == method)]
+            if measure == "gradient_norm":  # of networks that differ a thousandfold
+                ax.set_yscale("log")
             _each_line(ax, own, "part", parts, "value", bands=False)
             _mark_switches(ax, view)
         limits = [ax.get_ylim() for ax in line]
@@ -93,8 +95,7 @@ def plasticity_figure(view: InsideView) -> Figure:
 
 
 def _value_axis(ax: Axes, measure: str) -> None:
-    if measure == "gradient_norm":  # of networks that differ a thousandfold
-        ax.set_yscale("log")
+    if measure == "gradient_norm":
         ax.yaxis.set_minor_formatter(NullFormatter())
     else:
         # Lines along zero stay in sight.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from benchmarks.report import write_run
@@ -48,3 +49,24 @@ def test_a_cycle_begins_anew_and_seeds_are_summed_up_look_by_look(root):
     series = over_seeds(rows[chosen & (rows.method == "DV3")], "value")
     assert series.epochs.tolist() == [5, 10, 15, 20]
     assert (series.q25 <= series.median).all() and (series.median <= series.q75).all()
+
+
+def test_methods_side_by_side_share_a_scale_that_shows_every_line(root):
+    [section] = inside_sections(load_runs(root))
+    names = {part.name: part for part in section.parts if hasattr(part, "make")}
+    figure = names["inside_plasticity_minatar_default"].make()
+    rows: dict[float, list] = {}
+    for ax in figure.axes:
+        rows.setdefault(round(ax.get_position().y0, 3), []).append(ax)
+    assert any(ax.get_yscale() == "log" for ax in figure.axes)
+    for side_by_side in rows.values():
+        [(low, high)] = {ax.get_ylim() for ax in side_by_side}
+        lines = [line for ax in side_by_side for line in ax.get_lines()]
+        drawn = np.concatenate([y for y in map(ydata, lines) if len(y) > 2])
+        assert low <= drawn.min() and drawn.max() <= high
+        if side_by_side[0].get_yscale() == "log":
+            assert low > drawn.min() / 10  # most of the panel is not empty
+
+
+def ydata(line) -> np.ndarray:
+    return np.asarray(line.get_ydata(), float)
