@@ -199,6 +199,14 @@ def test_a_compiled_run_acts_without_a_compiler_but_is_not_continued(monkeypatch
         plain.learn_epoch(0, random_batches())
 
 
+def test_a_compiled_run_goes_on_uncompiled_on_a_gpu():
+    state = make_learner().get_state(components="rl_module") | {"compiled": True}
+    learner = make_learner()
+    learner._device = torch.device("cuda")
+    learner.set_state(state)
+    assert not learner.is_compiled and not learner._lacks_compiler
+
+
 def test_a_learner_that_takes_over_a_plain_run_computes_plainly_in_all_its_layers():
     learner = make_learner(use_compile=True)
     assert learner.net.reward_head[0].by_index

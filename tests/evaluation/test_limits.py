@@ -54,3 +54,19 @@ def test_an_evaluation_that_takes_too_long_stops_the_run_in_one_line(runners):
     line = str(getattr(caught.value, "cause", caught.value))
     assert line.startswith("task 'Treadmill': 4 episodes were not over within 0.3 s")
     algorithm.stop()
+
+
+def test_the_first_result_has_scores_also_where_evaluation_is_slower_than_training():
+    tiny = tiny_config("DV3").evaluation(
+        evaluation_num_env_runners=1,
+        evaluation_parallel_to_training=True,
+        evaluation_interval=2,
+        evaluation_duration=400,
+    )
+    tiny.evaluation_config = {"num_cpus_per_env_runner": 0}
+    algorithm = tiny.training(
+        world_model_updates=1, actor_critic_updates=1
+    ).build_algo()
+    [first] = train(algorithm, 1)
+    assert first["evaluation"]["epoch"] == 0  # what Tune goes by must not be missing
+    algorithm.stop()
